@@ -1,0 +1,112 @@
+// Command skep is the Jupyter kernel "Go (skep)" and the latent-swarm search behind it: it installs and runs the
+// kernel, runs searches and notebooks, judges programs, and measures itself. DESIGN.md §10 is its contract:
+// results go to stdout, everything else to stderr, and the exit code is 0 only if the work was done.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+)
+
+// version is what kernel_info, run folders and doctor report.
+const version = "0.1.0"
+
+// stdio is where a command reads and writes, so that tests run commands in process.
+type stdio struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// command is one verb of the command line.
+type command struct {
+	name  string
+	usage string // arguments, then what it does
+	run   func(ctx context.Context, args []string, io stdio) error
+}
+
+// errUsage marks an error in how a command was called.
+var errUsage = errors.New("usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
+func run(ctx context.Context, args []string, io stdio) int {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		printUsage(io.Out)
+		return 0
+	}
+	i := slices.IndexFunc(commands(), func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		fmt.Fprintf(io.Err, "skep: there is no command %q; `skep help` lists them\n", args[0])
+		return 2
+	}
+	err := commands()[i].run(ctx, args[1:], io)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintf(io.Err, "skep %s: interrupted: %v\n", args[0], err)
+		return 130
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(io.Err, "skep %s: %v\n", args[0], err)
+		return 2
+	default:
+		fmt.Fprintf(io.Err, "skep %s: %v\n", args[0], err)
+		return 1
+	}
+}
+
+func printUsage(w io.Writer) {
+	fmt.Fprintf(w, "skep %s: a Go notebook kernel that holds a live search by swarms of latent agents\n\n", version)
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  skep %-8s %s\n", c.name, c.usage)
+	}
+}
+
+// parse reads a command's flags and checks the number of the remaining arguments; flags may stand before or behind
+// them. An error is of kind errUsage.
+func parse(fs *flag.FlagSet, args []string, io stdio, min, max int) ([]string, error) {
+	fs.SetOutput(io.Err)
+	var rest []string
+	for {
+		if err := fs.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %v", errUsage, err)
+		}
+		args = fs.Args()
+		if len(args) == 0 {
+			break
+		}
+		rest, args = append(rest, args[0]), args[1:]
+	}
+	if len(rest) < min || (max >= 0 && len(rest) > max) {
+		fs.Usage()
+		return nil, fmt.Errorf("%w: %d arguments, want %s", errUsage, len(rest), wanted(min, max))
+	}
+	return rest, nil
+}
+
+func wanted(min, max int) string {
+	switch {
+	case max < 0:
+		return fmt.Sprintf("%d or more", min)
+	case min == max:
+		return fmt.Sprint(min)
+	default:
+		return fmt.Sprintf("%d to %d", min, max)
+	}
+}
