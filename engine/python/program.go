@@ -1,0 +1,249 @@
+package python
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Hash identifies a program by what it does: comments, doc strings, blank lines, the width of indentation and the
+// white space inside lines do not count.
+func Hash(source string) string {
+	sum := sha256.Sum256([]byte(canonical(source)))
+	return hex.EncodeToString(sum[:])
+}
+
+// canonical writes one line per logical line: the depth of its indentation, then its tokens.
+func canonical(source string) string {
+	var out strings.Builder
+	var indents []int
+	for _, line := range logicalLines(source) {
+		if len(line) == 1 && line[0].kind == str { // a doc string or a string used as a comment
+			continue
+		}
+		width := indentation(source, line[0].start)
+		for len(indents) > 0 && indents[len(indents)-1] > width {
+			indents = indents[:len(indents)-1]
+		}
+		if len(indents) == 0 || indents[len(indents)-1] < width {
+			indents = append(indents, width)
+		}
+		fmt.Fprintf(&out, "%d", len(indents))
+		for _, t := range line {
+			out.WriteByte(' ')
+			out.WriteString(t.text)
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// logicalLines groups tokens by logical line, without comments and empty lines.
+func logicalLines(source string) [][]token {
+	var lines [][]token
+	var line []token
+	flush := func() {
+		if len(line) > 0 {
+			lines = append(lines, line)
+			line = nil
+		}
+	}
+	for _, t := range scan(source) {
+		switch t.kind {
+		case newline:
+			flush()
+		case comment:
+		default:
+			line = append(line, t)
+		}
+	}
+	flush()
+	return lines
+}
+
+// indentation is the width of the white space before the byte at pos, tabs counted to the next multiple of 8 as
+// Python does.
+func indentation(source string, pos int) int {
+	width := 0
+	for _, c := range source[strings.LastIndexByte(source[:pos], '\n')+1 : pos] {
+		if c == '\t' {
+			width += 8 - width%8
+		} else {
+			width++
+		}
+	}
+	return width
+}
+
+// Literal is a numeric literal of a program.
+type Literal struct {
+	Text  string
+	Start int    // byte offset
+	Line  int    // from 1
+	Code  string // its line, trimmed
+}
+
+// Literals lists the numeric literals of a program in order, those inside strings and comments left out.
+func Literals(source string) []Literal {
+	lines := strings.Split(source, "\n")
+	var found []Literal
+	for _, t := range scan(source) {
+		if t.kind == number {
+			found = append(found, Literal{t.text, t.start, t.line, strings.TrimSpace(lines[t.line-1])})
+		}
+	}
+	return found
+}
+
+// Replace returns the program with one literal replaced by value, a Python number written as text. An error says why
+// value is not a number or is the same number.
+func Replace(source string, lit Literal, value string) (string, error) {
+	sign, digits := "", value
+	if strings.HasPrefix(value, "-") || strings.HasPrefix(value, "+") {
+		sign, digits = value[:1], value[1:]
+	}
+	if digits == "" || numberLength(digits) != len(digits) || !isDigit(digits[0]) && digits[0] != '.' || digits == "." {
+		return "", fmt.Errorf("%q is not a number", value)
+	}
+	if same(lit.Text, value) {
+		return "", fmt.Errorf("%s is the number that stands there", value)
+	}
+	if sign == "-" {
+		value = "(" + value + ")" // so that 2-x, 2**x and the like keep their meaning
+	}
+	return source[:lit.Start] + strings.TrimPrefix(value, "+") + source[lit.Start+len(lit.Text):], nil
+}
+
+// same says whether two literals are the same number of the same type: 1 and 1.0 differ in Python.
+func same(a, b string) bool {
+	x, errA := strconv.ParseFloat(a, 64)
+	y, errB := strconv.ParseFloat(b, 64)
+	if errA != nil || errB != nil {
+		return a == b
+	}
+	isInt := func(s string) bool { return !strings.ContainsAny(s, ".eE") }
+	return x == y && isInt(a) == isInt(b)
+}
+
+// Function is a function or class at the top level of a program, decorators included.
+type Function struct {
+	Name       string
+	Start, End int // bytes: from its first decorator or def to the end of its last line
+}
+
+// Functions lists the functions and classes at the top level.
+func Functions(source string) []Function {
+	var found []Function
+	open, start := false, -1
+	for _, line := range logicalLines(source) {
+		if indentation(source, line[0].start) > 0 {
+			if open {
+				found[len(found)-1].End = line[len(line)-1].end
+			}
+			continue
+		}
+		open = false
+		switch word := line[0].text; {
+		case word == "@":
+			if start < 0 {
+				start = line[0].start
+			}
+			continue
+		case (word == "def" || word == "class") && len(line) > 1:
+			found = append(found, function(line, 1, start))
+			open = true
+		case word == "async" && len(line) > 2 && line[1].text == "def":
+			found = append(found, function(line, 2, start))
+			open = true
+		}
+		start = -1
+	}
+	return found
+}
+
+func function(line []token, at, decorators int) Function {
+	f := Function{line[at].text, line[0].start, line[len(line)-1].end}
+	if decorators >= 0 {
+		f.Start = decorators
+	}
+	return f
+}
+
+// Splice completes a reply that holds only some functions: it returns parent with the functions of part put in the
+// place of those of the same name, and the rest of part (imports, helpers, constants) put before the first
+// function. ok is false when part redefines no function of parent, so that there is nothing to hold on to.
+func Splice(parent, part string) (program string, ok bool) {
+	theirs, ours := Functions(part), Functions(parent)
+	rest := part
+	replaced := map[string]string{}
+	for _, f := range slices.Backward(theirs) {
+		if slices.ContainsFunc(ours, func(o Function) bool { return o.Name == f.Name }) {
+			if _, twice := replaced[f.Name]; !twice { // the last definition is the one that counts
+				replaced[f.Name] = part[f.Start:f.End]
+			}
+			rest = rest[:f.Start] + rest[f.End:]
+		}
+	}
+	if len(replaced) == 0 {
+		return "", false
+	}
+	program = parent
+	for _, f := range slices.Backward(ours) {
+		if code, found := replaced[f.Name]; found {
+			program = program[:f.Start] + code + program[f.End:]
+		}
+	}
+	if rest = strings.TrimSpace(rest); rest != "" {
+		at := Functions(program)[0].Start
+		program = program[:at] + rest + "\n\n\n" + program[at:]
+	}
+	return program, true
+}
+
+// Defines says whether the program has a function called entry at its top level.
+func Defines(source, entry string) bool {
+	return slices.ContainsFunc(Functions(source), func(f Function) bool { return f.Name == entry })
+}
+
+var fence = regexp.MustCompile("(?m)^[ \t]*```[ \t]*([A-Za-z0-9+]*)[^\n]*$")
+
+// Reply takes a model's reply apart: the words before the program, and the program: the longest block fenced as
+// Python, else the longest fenced one, else, when the reply has no fence, everything from the first line
+// that begins like code. A fence that never closes reaches to the end. code is "" when there is none.
+func Reply(text string) (words, code string) {
+	marks := fence.FindAllStringSubmatchIndex(text, -1)
+	first := len(text)
+	best, bestPython := "", false
+	for i := 0; i < len(marks); i += 2 {
+		m := marks[i]
+		end := len(text)
+		if i+1 < len(marks) {
+			end = marks[i+1][0]
+		}
+		lang := strings.ToLower(text[m[2]:m[3]])
+		python := lang == "python" || lang == "py" || lang == "python3"
+		block := strings.Trim(text[m[1]:end], "\n")
+		if python && !bestPython || python == bestPython && len(block) > len(best) {
+			best, bestPython = block, python
+		}
+		first = min(first, m[0])
+	}
+	if len(marks) > 0 {
+		return strings.TrimSpace(text[:first]), best
+	}
+	return unfenced(text)
+}
+
+var codeLine = regexp.MustCompile(`(?m)^(import |from \w|def |class |@\w|[A-Za-z_]\w* = )`)
+
+func unfenced(text string) (words, code string) {
+	at := codeLine.FindStringIndex(text)
+	if at == nil {
+		return strings.TrimSpace(text), ""
+	}
+	return strings.TrimSpace(text[:at[0]]), strings.TrimRight(text[at[0]:], "\n ")
+}

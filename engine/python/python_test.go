@@ -1,0 +1,200 @@
+package python
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const sample = `"""Doc."""
+import math
+
+RADIUS = 0.5  # not 0.7
+@cached
+def ring(n, r=1e-3):
+    '''text 42'''
+    x = [i * 2 for i in range(n)]  # comment 9
+    s = f"{n} 77"
+    return (x,
+            -r, 0x1F, 1_000, 3.j, .25)
+
+
+class A:
+    k = 3
+
+def run(a: int = 10) -> float:
+    return ring(2) if a else \
+        4.
+`
+
+// TestLiteralsAgreeWithPython compares with the tokenize module of Python itself.
+func TestLiteralsAgreeWithPython(t *testing.T) {
+	for _, source := range []string{sample, "x=1\nif x>.5e-3:\n\ty=0b101+1E5-0o17\n", "a = b'1' + rb\"\"\"2\n3\"\"\"\nz=5.e3j\n", "print(1if 2else 3)\n"} {
+		script := `import tokenize,io,sys,json
+print(json.dumps([[t.string,t.start[0]] for t in tokenize.generate_tokens(io.StringIO(sys.stdin.read()).readline) if t.type==tokenize.NUMBER]))`
+		cmd := exec.Command("python3", "-c", script)
+		cmd.Stdin = strings.NewReader(source)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("python3: %v", err)
+		}
+		var want, got [][2]any
+		if err := json.Unmarshal(out, &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range Literals(source) {
+			got = append(got, [2]any{l.Text, float64(l.Line)})
+			if source[l.Start:l.Start+len(l.Text)] != l.Text {
+				t.Errorf("%q does not stand at byte %d", l.Text, l.Start)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q:\n got %v\nwant %v", source, got, want)
+		}
+	}
+}
+
+// TestFunctionsAgreeWithPython compares names and extents with Python's ast.
+func TestFunctionsAgreeWithPython(t *testing.T) {
+	script := `import ast,sys,json
+s=sys.stdin.read()
+print(json.dumps([[n.name,min([n.lineno]+[d.lineno for d in n.decorator_list]),n.end_lineno] for n in ast.parse(s).body if isinstance(n,(ast.FunctionDef,ast.AsyncFunctionDef,ast.ClassDef))]))`
+	for _, source := range []string{sample, "async def f():\n  pass\ndef g(): return 1\nx = 1\ndef h(\n  a,\n):\n  if a:\n\n    return 2\n# end\nprint(h)\n"} {
+		cmd := exec.Command("python3", "-c", script)
+		cmd.Stdin = strings.NewReader(source)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("python3: %v", err)
+		}
+		var want, got [][3]any
+		if err := json.Unmarshal(out, &want); err != nil {
+			t.Fatal(err)
+		}
+		lineOf := func(pos int) float64 { return float64(1 + strings.Count(source[:pos], "\n")) }
+		for _, f := range Functions(source) {
+			got = append(got, [3]any{f.Name, lineOf(f.Start), lineOf(f.End)})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v\nwant %v", got, want)
+		}
+	}
+}
+
+func TestReplace(t *testing.T) {
+	source := "a = 2 - 0.5\n"
+	lits := Literals(source)
+	for _, c := range []struct {
+		lit         int
+		value, want string
+	}{
+		{0, "3", "a = 3 - 0.5\n"}, {1, "-1e-3", "a = 2 - (-1e-3)\n"}, {1, "+.25", "a = 2 - .25\n"}, {0, "2.0", "a = 2.0 - 0.5\n"},
+		{0, "2", ""}, {1, "0.50", ""}, {1, "x", ""}, {1, "1;import os", ""}, {1, "", ""}, {1, "-", ""}, {1, ".", ""}, {1, "1 ", ""},
+	} {
+		got, err := Replace(source, lits[c.lit], c.value)
+		if got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("Replace(%q) = %q, %v; want %q", c.value, got, err, c.want)
+		}
+	}
+}
+
+func TestHashIgnoresLooks(t *testing.T) {
+	base := "def f(x):\n    # why\n    return x+1\n"
+	for _, same := range []string{"def f(x):\n  return x + 1", "def f( x ):\n\t'''Doc.'''\n\treturn x+1  # y\n\n\n", "\n" + base} {
+		if Hash(same) != Hash(base) {
+			t.Errorf("%q counts as another program", same)
+		}
+	}
+	for _, other := range []string{"def f(x):\n    return x+2\n", "def f(x):\n    pass\nreturn x+1\n", "def f(x):\n    return x+'1'\n", "def f(x):\n    if x:\n        y=1\n    return x+1\n"} {
+		if Hash(other) == Hash(base) {
+			t.Errorf("%q counts as the same program", other)
+		}
+	}
+}
+
+// TestImports runs what it repaired: Python must find every name.
+func TestImports(t *testing.T) {
+	for source, want := range map[string][]string{
+		"x = math.sqrt(4)\n":              {"import math"},
+		"import math\nx = math.sqrt(4)\n": nil,
+		"\"\"\"d\"\"\"\nfrom __future__ import annotations\nprint(random.random(), itertools.count())\n": {"import itertools", "import random"},
+		"from math import sqrt\nx = sqrt(2)\n":                          nil,
+		"time = 3\nprint(time.real)\n":                                  nil,
+		"def f(copy):\n    return copy.real\nf(1)\n":                    nil,
+		"class C:\n    pass\nc = C()\nc.math = 1\nprint(c.math.real)\n": nil,
+		"for random in [1]:\n    print(random.real)\n":                  nil,
+		"math.\n": {"import math"},
+	} {
+		got, added := Imports(source)
+		if !slices.Equal(added, want) {
+			t.Errorf("%q: added %q, want %q", source, added, want)
+			continue
+		}
+		if strings.HasSuffix(source, ".\n") {
+			continue
+		}
+		cmd := exec.Command("python3", "-c", got)
+		var stderr bytes.Buffer
+		if cmd.Stderr = &stderr; cmd.Run() != nil {
+			t.Errorf("%q does not run: %s", got, stderr.String())
+		}
+	}
+}
+
+func TestReply(t *testing.T) {
+	for _, c := range []struct{ text, words, code string }{
+		{"Use a grid.\n```python\nimport math\nx = 1\n```\nDone.", "Use a grid.", "import math\nx = 1"},
+		{"A\n```python\nx = 1\n", "A", "x = 1"},
+		{"A\n```\nlong long block\n```\n```py\nx\n```", "A", "x"},
+		{"A\n```text\nno\n```\n```\nyes yes\n```", "A", "yes yes"},
+		{"Idea first.\nimport numpy as np\ndef f():\n    return 1\n", "Idea first.", "import numpy as np\ndef f():\n    return 1"},
+		{"only words", "only words", ""},
+		{"", "", ""},
+	} {
+		words, code := Reply(c.text)
+		if words != c.words || code != c.code {
+			t.Errorf("%q:\n got %q, %q\nwant %q, %q", c.text, words, code, c.words, c.code)
+		}
+	}
+}
+
+func TestSplice(t *testing.T) {
+	parent := "import math\n\ndef a():\n    return 1\n\n\ndef b():\n    return a() + 1\n"
+	got, ok := Splice(parent, "import random\n\ndef helper():\n    return 4\n\ndef a():\n    return helper()\n")
+	if !ok {
+		t.Fatal("not spliced")
+	}
+	out, err := exec.Command("python3", "-c", got+"\nprint(b(), random.__name__)").CombinedOutput()
+	if err != nil || string(out) != "5 random\n" {
+		t.Errorf("spliced program prints %q: %v\n%s", out, err, got)
+	}
+	if _, ok := Splice(parent, "def c():\n    return 1\n"); ok {
+		t.Error("spliced a part that redefines nothing")
+	}
+}
+
+// FuzzScan holds what every caller relies on: tokens in order, inside the source, and no panic on broken programs.
+func FuzzScan(f *testing.F) {
+	f.Add(sample)
+	f.Add("x = '''\n")
+	f.Add("def\n@\n```python")
+	f.Fuzz(func(t *testing.T, source string) {
+		end := 0
+		for _, tok := range scan(source) {
+			if tok.start < end || tok.end <= tok.start || source[tok.start:tok.end] != tok.text {
+				t.Fatalf("token %+v after byte %d", tok, end)
+			}
+			end = tok.end
+		}
+		Hash(source)
+		Imports(source)
+		Reply(source)
+		Splice(source, sample)
+		Splice(sample, source)
+		for _, l := range Literals(source) {
+			Replace(source, l, "7")
+		}
+	})
+}
