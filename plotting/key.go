@@ -28,9 +28,10 @@ type spot struct {
 
 const (
 	keyGap    = vg.Length(8)
-	keyPad    = vg.Length(5)
+	keyPad    = vg.Length(4)
 	keySwatch = vg.Length(16)
 	keyRow    = vg.Length(12)
+	keyLift   = vg.Length(0.8) // the middle of lower-case letters is below that of the line
 )
 
 // place finds the spot for the key of plot p on canvas c.
@@ -97,7 +98,10 @@ func (k *key) draw(area draw.Canvas, s spot) {
 	}
 	box := s.box(area)
 	if !s.beside {
-		fillRounded(draw.Canvas{Canvas: area.Canvas, Rectangle: box}, 3, alpha(paper, 0.9))
+		area.SetColor(alpha(paper, 0.92))
+		area.Fill(box.Path())
+		area.SetLineStyle(draw.LineStyle{Color: grid, Width: 0.5})
+		area.Stroke(box.Path())
 	}
 	left, row := box.Min.X+keyPad, box.Max.Y-keyPad-keyRow/2
 	style := keyText
@@ -105,12 +109,12 @@ func (k *key) draw(area draw.Canvas, s spot) {
 	if k.title != "" {
 		bold := style
 		bold.Font.Weight = titleText.Font.Weight
-		area.FillText(bold, vg.Point{X: left, Y: row}, k.title)
+		area.FillText(bold, vg.Point{X: left, Y: row + keyLift}, k.title)
 		row -= keyRow
 	}
 	for _, e := range k.entries {
 		e.swatch(&area, vg.Point{X: left + keySwatch/2 - 2, Y: row})
-		area.FillText(style, vg.Point{X: left + keySwatch, Y: row}, e.label)
+		area.FillText(style, vg.Point{X: left + keySwatch, Y: row + keyLift}, e.label)
 		row -= keyRow
 	}
 }

@@ -81,6 +81,7 @@ type dot struct {
 	color  color.NRGBA
 	mark   mark
 	hollow bool
+	strong bool   // with an edge of ink: for centres
 	title  string // shown on hover
 }
 
@@ -89,8 +90,11 @@ type dot struct {
 func (d dot) draw(c *draw.Canvas, at vg.Point) {
 	path := d.mark.path(at, d.radius)
 	fill, edge, width := d.color, paper, vg.Length(0.5)
-	if d.hollow {
+	switch {
+	case d.hollow:
 		fill, edge, width = paper, d.color, 0.9
+	case d.strong:
+		edge, width = ink, 0.9
 	}
 	c.SetColor(fill)
 	c.Fill(path)

@@ -46,9 +46,9 @@ var palette = []color.NRGBA{
 // marks are the outlines that tell groups apart once the colours repeat, and in black and white.
 var marks = []mark{circle, square, triangle, diamond}
 
-// tone is the colour and mark of the i-th group.
+// tone is the colour and mark of the i-th group; they repeat together after 28.
 func tone(i int) (color.NRGBA, mark) {
-	return palette[i%len(palette)], marks[(i/len(palette)+i)%len(marks)]
+	return palette[i%len(palette)], marks[(i/len(palette)+i%len(palette))%len(marks)]
 }
 
 func alpha(c color.NRGBA, a float64) color.NRGBA {
@@ -71,7 +71,7 @@ func dress(p *plot.Plot) {
 	p.BackgroundColor = nil // the card is the background
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Padding = 0
-		a.LineStyle = draw.LineStyle{Color: axis, Width: 0.8}
+		a.LineStyle.Width = 0 // gonum's two lines don't meet; drawGrid draws ours
 		a.Tick.LineStyle = draw.LineStyle{Color: axis, Width: 0.6}
 		if a.Tick.Length > 0 {
 			a.Tick.Length = 4
@@ -117,9 +117,10 @@ func pad(a *plot.Axis, by float64) {
 	a.Min, a.Max = a.Min-d, a.Max+d
 }
 
-// drawGrid draws light lines at the ticks, under the data.
+// drawGrid draws light lines at the ticks, under the data, and the left and lower edge.
 func drawGrid(p *plot.Plot, c draw.Canvas) {
 	line := draw.LineStyle{Color: grid, Width: 0.5}
+	edge := draw.LineStyle{Color: axis, Width: 0.8}
 	x, y := p.Transforms(&c)
 	if p.X.Tick.Length > 0 {
 		for _, t := range p.X.Tick.Marker.Ticks(p.X.Min, p.X.Max) {
@@ -127,6 +128,7 @@ func drawGrid(p *plot.Plot, c draw.Canvas) {
 				c.StrokeLine2(line, at, c.Min.Y, at, c.Max.Y)
 			}
 		}
+		c.StrokeLine2(edge, c.Min.X, c.Min.Y, c.Max.X, c.Min.Y)
 	}
 	if p.Y.Tick.Length > 0 {
 		for _, t := range p.Y.Tick.Marker.Ticks(p.Y.Min, p.Y.Max) {
@@ -134,6 +136,7 @@ func drawGrid(p *plot.Plot, c draw.Canvas) {
 				c.StrokeLine2(line, c.Min.X, at, c.Max.X, at)
 			}
 		}
+		c.StrokeLine2(edge, c.Min.X, c.Min.Y, c.Min.X, c.Max.Y)
 	}
 }
 

@@ -97,9 +97,13 @@ func TrajectoryBy(t Traced, o TrajectoryOptions) *Figure {
 
 // splitScored makes a dot of every program with a score, and a tick of every other.
 func splitScored(points []Point, along func(Point) float64) (scored dots, failed failures) {
+	radius := vg.Length(2.8)
+	if len(points) > 150 {
+		radius = 2
+	}
 	for _, p := range points {
 		s := sourceOf(p.Source)
-		d := dot{x: along(p), y: p.Score, radius: 2.8, color: s.color, mark: s.mark}
+		d := dot{x: along(p), y: p.Score, radius: radius, color: s.color, mark: s.mark}
 		d.title = fmt.Sprintf("program %d: %s, round %d, ", p.Program, p.Source, p.Round)
 		if isFinite(p.Score) {
 			d.title += fmt.Sprintf("score %.6g", p.Score)
