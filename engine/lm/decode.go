@@ -26,7 +26,7 @@ type Stream struct {
 // Generation is what a stream wrote.
 type Generation struct {
 	Tokens   []Token       // without the stop token
-	Text     string        // valid UTF-8: bytes that form no character are replaced by U+FFFD
+	Text     string        // valid UTF-8: each byte that is part of no character becomes U+FFFD
 	Reason   string        // why it ended: ReasonStop, ReasonLength, ReasonStopped, or "" when Decode was cut short
 	Steps    int           // passes it took part in, the prompt's included
 	Drafted  int           // draft tokens tried

@@ -120,10 +120,12 @@ func softmax(logits []float32, temperature float64) []float64 {
 	return probs
 }
 
-// nucleus cuts sorted probabilities after the first whose running sum reaches p, and renormalises what is left.
+// nucleus cuts sorted probabilities after the first whose running sum reaches p, and renormalises what is left. The
+// slack is above the rounding of a sum, so that four of five equal tokens reach 0.8.
 func nucleus(probs []float64, p float64) []float64 {
+	const slack = 1e-12
 	n, sum := 0, 0.0
-	for n < len(probs) && sum < p {
+	for n == 0 || (n < len(probs) && sum < p-slack) {
 		sum += probs[n]
 		n++
 	}

@@ -174,11 +174,11 @@ func (w *writer) emit(piece string) {
 // end closes the text; bytes that no token completed become U+FFFD.
 func (w *writer) end(reason string) {
 	w.result.Reason = reason
-	w.emit(strings.ToValidUTF8(w.partial, "\uFFFD"))
+	w.emit(valid(w.partial))
 	w.partial = ""
 }
 
-// wholeCharacters splits bytes before an unfinished last character; bytes that can be part of none become U+FFFD.
+// wholeCharacters splits bytes before an unfinished last character.
 func wholeCharacters(s string) (whole, partial string) {
 	cut := len(s)
 	for back := 1; back < utf8.UTFMax && back <= len(s); back++ {
@@ -189,5 +189,14 @@ func wholeCharacters(s string) (whole, partial string) {
 			break
 		}
 	}
-	return strings.ToValidUTF8(s[:cut], "\uFFFD"), s[cut:]
+	return valid(s[:cut]), s[cut:]
+}
+
+// valid replaces each byte that is part of no character by U+FFFD: byte by byte, so that it does not matter where
+// tokens cut the text.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }
