@@ -1,104 +1,48 @@
 // Package problems holds the search problems, one folder each, and the table of them. A problem states itself,
 // gives an initial program, and turns the plain numbers that a candidate returned into a verdict and a
 // picture. It deliberately knows no language model, no sandbox and no archive.
+//
+// All and Get are the table. The types stand in package spec, which the problem folders import; they have the same
+// names here.
 package problems
 
-import (
-	"time"
+import "skep/problems/spec"
 
-	"skep/plotting"
-	"skep/problems/value"
+// What a problem is and what its verifier answers; the comments are in package spec.
+type (
+	Problem = spec.Problem
+	Loader  = spec.Loader
+	Info    = spec.Info
+	Sense   = spec.Sense
+	Limits  = spec.Limits
+	Outcome = spec.Outcome
+	Verdict = spec.Verdict
+	Numbers = spec.Numbers
+	Margin  = spec.Margin
 )
 
-// Problem is one search problem. Implementations are immutable and safe for concurrent use.
-type Problem interface {
-	Info() Info
-	// Statement is what agents read, in Markdown.
-	Statement() string
-	// Initial is the initial program, Python source.
-	Initial() string
-	// Verify recomputes the value of what the entry function returned, from the numbers alone.
-	Verify(returned value.Value) Verdict
-	// Picture draws what was returned, violations in red; it works on invalid numbers too.
-	Picture(returned value.Value) *plotting.Figure
-}
-
-// Info is what a problem says of itself.
-type Info struct {
-	Name      string  // folder name: "circles_square_26"
-	Paper     string  // "D.1", arXiv 2611.08483
-	Title     string  // "Circles in a square, n = 26"
-	Sense     Sense   // Maximize or Minimize the value
-	Entry     string  // Python entry function, called without arguments: "run_packing"
-	Tolerance float64 // of the tolerant verdict
-	Reference float64 // v_AE: score = value/Reference, or Reference/value when minimizing
-	Limits    Limits
-}
-
-// Sense says which values are better.
-type Sense string
-
+// Which values are better.
 const (
-	Maximize Sense = "max"
-	Minimize Sense = "min"
+	Maximize = spec.Maximize
+	Minimize = spec.Minimize
 )
 
-// Limits of one candidate run. Zero fields take the judge's defaults.
-type Limits struct {
-	CPU, Wall   time.Duration
-	MemoryBytes int64
-}
-
-// Outcome is how a run ended: a closed set, never a number.
-type Outcome string
-
+// How a run can end: the closed set of spec.Outcomes.
 const (
-	OK               Outcome = "ok"                // counts: tolerantly feasible, finite
-	Infeasible       Outcome = "infeasible"        // numbers well formed, a constraint violated
-	Duplicate        Outcome = "duplicate"         // same program as an earlier one; not run
-	Suspicious       Outcome = "suspicious"        // better than a known bound
-	NoResult         Outcome = "no_result"         // ended without a result frame
-	BadResult        Outcome = "bad_result"        // wrong shape, type or non-finite numbers
-	Exception        Outcome = "exception"         // Python raised
-	SyntaxError      Outcome = "syntax_error"      // does not parse
-	Crash            Outcome = "crash"             // died by a signal
-	TimeoutWall      Outcome = "timeout_wall"      // wall clock limit
-	TimeoutCPU       Outcome = "timeout_cpu"       // CPU limit
-	OutOfMemory      Outcome = "oom"               // memory limit
-	OutputLimit      Outcome = "output_limit"      // too much on stdout or stderr
-	ResultLimit      Outcome = "result_limit"      // result frame too large
-	ForbiddenSyscall Outcome = "forbidden_syscall" // killed by the system call filter
-	InfraError       Outcome = "infra_error"       // our fault or the machine's; retried
+	OK               = spec.OK
+	Infeasible       = spec.Infeasible
+	Duplicate        = spec.Duplicate
+	Suspicious       = spec.Suspicious
+	NoResult         = spec.NoResult
+	BadResult        = spec.BadResult
+	Exception        = spec.Exception
+	SyntaxError      = spec.SyntaxError
+	Crash            = spec.Crash
+	TimeoutWall      = spec.TimeoutWall
+	TimeoutCPU       = spec.TimeoutCPU
+	OutOfMemory      = spec.OutOfMemory
+	OutputLimit      = spec.OutputLimit
+	ResultLimit      = spec.ResultLimit
+	ForbiddenSyscall = spec.ForbiddenSyscall
+	InfraError       = spec.InfraError
 )
-
-// Ranked says whether a program with this outcome has a score that ranks it.
-func (o Outcome) Ranked() bool { return o == OK }
-
-// Parent says whether such a program may be drawn as a parent.
-func (o Outcome) Parent() bool { return o == OK }
-
-// Verdict is what a verifier says of one returned value.
-type Verdict struct {
-	Outcome Outcome  // OK, Infeasible, BadResult or Suspicious
-	Message string   // first violated constraint by name and index with its numbers, or how the value was reached
-	Value   *float64 // recomputed objective; nil when it has none. May be set on Infeasible
-	Claim   *float64 // what the program itself said; never used
-	Strict  *bool    // feasible at tolerance 0, proved in exact arithmetic; nil when unknown
-	Numbers Numbers
-	Margins []Margin // worst of each constraint family
-}
-
-// Numbers are the four scores, stored apart. nil: not defined for this result.
-type Numbers struct {
-	SearchScore  *float64 `json:"search_score"`   // ranks; Value/Reference or its inverse
-	Table1Score  *float64 `json:"table1_score"`   // the paper's rule
-	TableS5Value *float64 `json:"table_s5_value"` // value under exact constraints
-	StrictValue  *float64 `json:"strict_value"`   // value when strictly feasible
-}
-
-// Margin is the slack of one constraint family; negative means violated.
-type Margin struct {
-	Family string  `json:"family"` // "walls", "pairs", "radii"
-	Slack  float64 `json:"slack"`  // smallest slack, in the problem's units
-	At     string  `json:"at"`     // which constraint: "circles 3 and 7"
-}
