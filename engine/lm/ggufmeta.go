@@ -3,7 +3,9 @@ package lm
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -138,25 +140,30 @@ func (g *gguf) config() (Config, error) {
 		return c, err
 	}
 	c.RopeInterleaved = arch == "llama" // llama.cpp's converter permutes q and k of llama files
-	for key, field := range map[string]*int{
-		"block_count": &c.Layers, "embedding_length": &c.Width, "feed_forward_length": &c.FFN,
-		"attention.head_count": &c.Heads, "attention.head_count_kv": &c.KVHeads, "context_length": &c.Context,
-	} {
-		if *field, err = g.int(arch + "." + key); err != nil {
-			return c, err
+	read := func(field *int, key string) {
+		if err == nil {
+			*field, err = g.int(arch + "." + key)
 		}
 	}
-	for key, field := range map[string]*float64{
-		"rope.freq_base": &c.RopeTheta, "attention.layer_norm_rms_epsilon": &c.NormEps,
-	} {
-		if *field, err = g.float(arch + "." + key); err != nil {
-			return c, err
-		}
+	read(&c.Layers, "block_count")
+	read(&c.Width, "embedding_length")
+	read(&c.FFN, "feed_forward_length")
+	read(&c.Heads, "attention.head_count")
+	read(&c.KVHeads, "attention.head_count_kv")
+	read(&c.Context, "context_length")
+	if err == nil {
+		c.RopeTheta, err = g.float(arch + ".rope.freq_base")
 	}
-	if c.HeadDim, err = g.headDim(arch, c); err != nil {
-		return c, err
+	if err == nil {
+		c.NormEps, err = g.float(arch + ".attention.layer_norm_rms_epsilon")
 	}
-	return c, g.refuseUnknown(arch)
+	if err == nil {
+		c.HeadDim, err = g.headDim(arch, c)
+	}
+	if err == nil {
+		err = g.refuseUnknown(arch)
+	}
+	return c, err
 }
 
 // headDim is key_length where the file gives it; else the format defines it as the width divided among the heads.
@@ -192,7 +199,8 @@ var ggufUsed = map[string]bool{
 
 // refuseUnknown rejects a file whose keys ask for another rotation, attention or feed-forward than we compute.
 func (g *gguf) refuseUnknown(arch string) error {
-	for key, v := range g.meta {
+	for _, key := range slices.Sorted(maps.Keys(g.meta)) {
+		v := g.meta[key]
 		name, ours := strings.CutPrefix(key, arch+".")
 		matters := strings.HasPrefix(name, "rope.") || strings.HasPrefix(name, "attention.") || strings.HasPrefix(name, "expert")
 		if !ours || !matters || ggufUsed[name] {

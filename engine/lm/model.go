@@ -97,6 +97,16 @@ func (m *Model) openGGUF() error {
 	if m.Config, err = g.config(); err != nil {
 		return err
 	}
+	if m.Tokenizer, err = g.tokenizer(); err != nil {
+		return err
+	}
+	template := "" // optional: a model without one is no chat model
+	if _, ok := g.meta["tokenizer.chat_template"]; ok {
+		if template, err = g.string("tokenizer.chat_template"); err != nil {
+			return err
+		}
+	}
+	m.Chat = newChat(template, m.Tokenizer)
 	_, hasOutput := g.tensors["output.weight"]
 	m.Config.Tied = !hasOutput
 	sum := sha256.Sum256(mapped.data)
@@ -123,6 +133,9 @@ func (m *Model) check() error {
 	m.Config.Vocab = embedding.Shape[0]
 	if err := m.Config.check(); err != nil {
 		return err
+	}
+	if n := m.Tokenizer.Len(); n > m.Config.Vocab {
+		return fmt.Errorf("%w: %d tokens, but the embedding has only %d rows", ErrModel, n, m.Config.Vocab)
 	}
 	if layers := len(m.tensors); m.Config.Layers > layers {
 		return fmt.Errorf("%w: %d layers announced, but the file has only %d tensors", ErrModel, m.Config.Layers, layers)
