@@ -17,6 +17,14 @@ type Bar struct {
 	Note  string  // written behind the bar; "" writes the value
 }
 
+// note is what is written behind the bar.
+func (b Bar) note() string {
+	if b.Note != "" {
+		return shorten(printable(b.Note), 40)
+	}
+	return minus(fmt.Sprintf("%.4g", b.Value))
+}
+
 // BarData is what Bars draws.
 type BarData struct {
 	Title, Caption string
@@ -35,15 +43,19 @@ func Bars(data BarData) *Figure {
 	}
 	labels := make(plot.ConstantTicks, len(data.Bars))
 	p.X.Min, p.X.Max = 0, 0
+	names, notes := vg.Length(0), vg.Length(0) // widths
 	for i, b := range data.Bars {
 		labels[i] = plot.Tick{Value: -float64(i), Label: shorten(printable(b.Label), 32)}
+		names, notes = max(names, tickText.Width(labels[i].Label)), max(notes, keyText.Width(b.note()))
 		if isFinite(b.Value) {
 			p.X.Min, p.X.Max = math.Min(p.X.Min, b.Value), math.Max(p.X.Max, b.Value)
 		}
 	}
 	p.Add(bars(data.Bars))
 	finite(&p.X)
-	p.X.Max += 0.14 * (p.X.Max - p.X.Min) // room for the notes
+	room := float64((width - names - 10) / max(width-names-notes-20, width/4))
+	p.X.Max = p.X.Min + (p.X.Max-p.X.Min)*room // so that a note fits behind the longest bar
+	finite(&p.X)
 	p.Y.Min, p.Y.Max = -float64(len(data.Bars))+0.4, 0.6
 	p.Y.Tick.Marker, p.Y.Tick.Length = labels, 0
 	return New(p, width, height, data.Title, data.Caption)
@@ -66,10 +78,7 @@ func (bs bars) Plot(c draw.Canvas, p *plot.Plot) {
 	style := keyText
 	style.YAlign = draw.YCenter
 	for i, b := range bs {
-		note, value := b.Note, b.Value
-		if note == "" {
-			note = fmt.Sprintf("%.4g", value)
-		}
+		note, value := b.note(), b.Value
 		if !isFinite(value) {
 			value = 0
 		}

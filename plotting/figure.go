@@ -3,7 +3,7 @@
 // deliberately knows no engine, problem or notebook: a Figure shows itself through SimpleRender and Render.
 //
 // The main path: a plotting function builds a gonum plot of marks, New gives it the house style, and Figure.draw
-// lays out title, plot, key and caption on any vg.Canvas; SVG, PNG and Save are that one drawing on three canvases.
+// lays out title, plot, key and caption on any vg.Canvas; SVG and PNG are that one drawing on two canvases.
 package plotting
 
 import (
@@ -19,7 +19,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgpdf"
 )
 
 // Figure is a finished drawing: title, plot, and caption on a white card, so that it reads the same on a light and
@@ -134,18 +133,7 @@ func (f *Figure) PNG(dpi int) []byte {
 	return out.Bytes()
 }
 
-// PDF is the figure as a one-page PDF with its fonts embedded.
-func (f *Figure) PDF() []byte {
-	canvas := vgpdf.New(f.Width, f.Height)
-	f.draw(canvas)
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		panic(fmt.Sprintf("plotting: encoding a PDF into memory: %v", err))
-	}
-	return out.Bytes()
-}
-
-// Save writes the figure to path; the extension says how: .svg, .png (192 dpi) or .pdf.
+// Save writes the figure to path; the extension says how: .svg or .png (192 dpi).
 func (f *Figure) Save(path string) error {
 	var data []byte
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
@@ -153,10 +141,8 @@ func (f *Figure) Save(path string) error {
 		data = f.SVG()
 	case ".png":
 		data = f.PNG(notebookDPI)
-	case ".pdf":
-		data = f.PDF()
 	default:
-		return fmt.Errorf("plotting: can't save %q: extension %q is not one of .svg, .png, .pdf", path, ext)
+		return fmt.Errorf("plotting: can't save %q: extension %q is neither .svg nor .png", path, ext)
 	}
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		return fmt.Errorf("plotting: save figure: %w", err)

@@ -3,6 +3,7 @@ package plotting
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -54,14 +55,23 @@ func (t Ticks) step(min, max float64) (step, first, last float64, decimals int) 
 	}
 }
 
-// number writes v with so many decimals, in powers of ten where that would be long.
+// number writes v with so many decimals, in powers of ten where that would be long: 1.5e7.
 func number(v float64, decimals int) string {
 	if v == 0 {
 		return "0"
 	}
-	if size := math.Abs(v); size >= 1e6 || decimals > 9 {
-		digits := decimals + int(math.Floor(math.Log10(size)))
-		return strconv.FormatFloat(v, 'g', min(max(digits+1, 1), 15), 64)
+	size := math.Abs(v)
+	if size < 1e6 && decimals <= 9 {
+		return minus(strconv.FormatFloat(v, 'f', decimals, 64))
 	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
+	digits := decimals + int(math.Floor(math.Log10(size))) // behind the first
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', min(max(digits, 0), 15), 64), "e")
+	if strings.Contains(mantissa, ".") {
+		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+	}
+	power, _ := strconv.Atoi(exponent) // FormatFloat wrote it
+	return minus(mantissa + "e" + strconv.Itoa(power))
 }
+
+// minus sets a minus sign instead of a hyphen.
+func minus(s string) string { return strings.ReplaceAll(s, "-", "−") }
