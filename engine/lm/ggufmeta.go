@@ -151,6 +151,9 @@ func (g *gguf) config() (Config, error) {
 	read(&c.Heads, "attention.head_count")
 	read(&c.KVHeads, "attention.head_count_kv")
 	read(&c.Context, "context_length")
+	if _, ok := g.meta[arch+".vocab_size"]; ok {
+		read(&c.Vocab, "vocab_size")
+	}
 	if err == nil {
 		c.RopeTheta, err = g.float(arch + ".rope.freq_base")
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,7 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Path: path, Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))}
+	m := &Model{Path: path, Name: strings.TrimSuffix(filepath.Base(path), ".gguf")}
 	if info.IsDir() {
 		err = m.openFolder()
 	} else {
@@ -77,8 +78,6 @@ func (m *Model) Tensor(name string, shape ...int) (Tensor, error) {
 	}
 	return t, nil
 }
-
-func (m *Model) openFolder() error { return fmt.Errorf("%w: %s is a folder", ErrModel, m.Path) }
 
 func (m *Model) openGGUF() error {
 	mapped, err := openMapping(m.Path)
@@ -130,7 +129,11 @@ func (m *Model) check() error {
 	if !ok || len(embedding.Shape) != 2 {
 		return fmt.Errorf("%w: tensor %q is missing or no matrix", ErrModel, "token_embd.weight")
 	}
-	m.Config.Vocab = embedding.Shape[0]
+	rows := embedding.Shape[0]
+	if m.Config.Vocab != 0 && m.Config.Vocab != rows {
+		return fmt.Errorf("%w: a vocabulary of %d announced, but the embedding has %d rows", ErrModel, m.Config.Vocab, rows)
+	}
+	m.Config.Vocab = rows
 	if err := m.Config.check(); err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("%w: %d tokens, but the embedding has only %d rows", ErrModel, n, m.Config.Vocab)
 	}
 	if layers := len(m.tensors); m.Config.Layers > layers {
-		return fmt.Errorf("%w: %d layers announced, but the file has only %d tensors", ErrModel, m.Config.Layers, layers)
+		return fmt.Errorf("%w: %d layers announced, but there are only %d tensors", ErrModel, m.Config.Layers, layers)
 	}
 	want := m.Config.tensors()
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -164,7 +167,7 @@ func (c Config) check() error {
 		{"layers", c.Layers}, {"width", c.Width}, {"heads", c.Heads}, {"key/value heads", c.KVHeads},
 		{"head width", c.HeadDim}, {"feed-forward width", c.FFN}, {"vocabulary", c.Vocab}, {"context", c.Context},
 	} {
-		if field.value < 1 {
+		if field.value < 1 || field.value > math.MaxInt32 {
 			return fmt.Errorf("%w: %s is %d", ErrModel, field.name, field.value)
 		}
 	}

@@ -162,19 +162,21 @@ func (t *Tokenizer) addAll(all []added) error {
 var stopNames = []string{"<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>"}
 
 // setStops takes the file's end tokens and those that are there by name.
-func (t *Tokenizer) setStops(ends ...Token) error {
+func (t *Tokenizer) setStops(ends []int) error {
+	var stops []Token
 	for _, end := range ends {
-		if end < 0 || int(end) >= t.Len() {
+		if end < 0 || end >= t.Len() {
 			return fmt.Errorf("%w: end token %d is outside the vocabulary of %d", ErrModel, end, t.Len())
 		}
+		stops = append(stops, Token(end))
 	}
 	for _, name := range stopNames {
 		if token, ok := t.named[name]; ok {
-			ends = append(ends, token)
+			stops = append(stops, token)
 		}
 	}
-	slices.Sort(ends)
-	t.stops = slices.Compact(ends)
+	slices.Sort(stops)
+	t.stops = slices.Compact(stops)
 	if len(t.stops) == 0 {
 		return fmt.Errorf("%w: the file names no token that ends a text", ErrModel)
 	}

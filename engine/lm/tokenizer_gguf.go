@@ -80,7 +80,7 @@ func (g *gguf) vocabulary(t *Tokenizer) ([]added, error) {
 
 // ends reads which tokens begin and end a text.
 func (g *gguf) ends(t *Tokenizer) error {
-	var stops []Token
+	var stops []int
 	for _, key := range []string{"eos", "eot", "eom"} {
 		key = "tokenizer.ggml." + key + "_token_id"
 		if _, ok := g.meta[key]; !ok {
@@ -90,7 +90,7 @@ func (g *gguf) ends(t *Tokenizer) error {
 		if err != nil {
 			return err
 		}
-		stops = append(stops, Token(end))
+		stops = append(stops, end)
 	}
 	begins, err := g.bool("tokenizer.ggml.add_bos_token")
 	if err != nil {
@@ -106,5 +106,5 @@ func (g *gguf) ends(t *Tokenizer) error {
 		}
 		t.begin = []Token{Token(begin)}
 	}
-	return t.setStops(stops...)
+	return t.setStops(stops)
 }

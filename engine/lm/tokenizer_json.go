@@ -68,11 +68,7 @@ func openTokenizer(path string, ends []int) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	stops := make([]Token, len(ends))
-	for i, end := range ends {
-		stops[i] = Token(end)
-	}
-	return t, t.setStops(stops...)
+	return t, t.setStops(ends)
 }
 
 func parseTokenizer(data []byte) (*Tokenizer, error) {
@@ -96,6 +92,9 @@ func parseTokenizer(data []byte) (*Tokenizer, error) {
 		text := a.Content
 		if a.Normalized && t.normalize != nil {
 			text = t.normalize(text)
+		}
+		if a.ID < 0 || a.ID >= t.Len() {
+			return nil, fmt.Errorf("%w: added token %q has the id %d, the vocabulary %d places", ErrModel, a.Content, a.ID, t.Len())
 		}
 		specials = append(specials, added{Token(a.ID), text, a.LStrip, a.RStrip, a.SingleWord, a.Normalized})
 	}
