@@ -93,6 +93,9 @@ func (p pen) dress(escaped string) string {
 	for _, c := range []struct{ value, property string }{{p.fore, "color"}, {p.back, "background"}} {
 		if strings.HasPrefix(c.value, "#") {
 			css += c.property + ":" + c.value + ";"
+			if c.property == "color" && p.back == "" {
+				classes = append(classes, legible(c.value)...)
+			}
 		} else if c.value != "" {
 			classes = append(classes, c.value)
 		}
@@ -108,6 +111,20 @@ func (p pen) dress(escaped string) string {
 		span += ` style="` + css + `"`
 	}
 	return span + ">" + escaped + "</span>"
+}
+
+// legible is the class that gives text of a colour of its own a ground to stand on where the page's is too near to
+// it: "dark" text on a dark page, "pale" text on a light one.
+func legible(rrggbb string) []string {
+	rgb, _ := strconv.ParseUint(rrggbb[1:], 16, 32)                     // extended wrote it
+	luma := (299*(rgb>>16) + 587*(rgb>>8&0xff) + 114*(rgb&0xff)) / 1000 // ITU-R BT.601
+	switch {
+	case luma < 90:
+		return []string{"dark"}
+	case luma > 170:
+		return []string{"pale"}
+	}
+	return nil
 }
 
 // set applies the parameters of a Select Graphic Rendition sequence (ECMA-48 §8.3.117; 38 and 48 as xterm's

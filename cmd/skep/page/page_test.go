@@ -282,10 +282,11 @@ func TestTerminal(t *testing.T) {
 		{"plain <b> & \"q\"", "plain &lt;b&gt; &amp; &#34;q&#34;"},
 		{"\x1b[31mred\x1b[0m not", `<span class="fg1">red</span> not`},
 		{"\x1b[1;4;92mok\x1b[22;24mless\x1b[39mno", `<span class="b u fg2">ok</span><span class="fg2">less</span>no`},
-		{"\x1b[38;5;196mx\x1b[48;2;1;2;3my\x1b[m z", `<span style="color:#ff0000;">x</span><span style="color:#ff0000;background:#010203;">y</span> z`},
+		{"\x1b[38;5;196mx\x1b[48;2;1;2;3my\x1b[m z", `<span class="dark" style="color:#ff0000;">x</span><span style="color:#ff0000;background:#010203;">y</span> z`},
 		{"\x1b[38;5;9mx\x1b[38;5;244my", `<span class="fg1">x</span><span style="color:#808080;">y</span>`},
-		{"\x1b[38:5:21mx", `<span style="color:#0000ff;">x</span>`},
+		{"\x1b[38:5:21mx", `<span class="dark" style="color:#0000ff;">x</span>`},
 		{"\x1b[38;5mx\x1b[38;7;1my", "xy"}, // broken colours
+		{"\x1b[38;2;255;255;255mx", `<span class="pale" style="color:#ffffff;">x</span>`},
 		{"\x1b[7minverse\x1b[27m", `<span class="rev">inverse</span>`},
 		{"\x1b]0;title\x07a\x1b[2J\x1b[10;10Hb\x1b(Bc\x1b", "abc"},
 		{"10 %\r50 %\r100 %\nnext\r\n", "100 %\nnext\n"},
