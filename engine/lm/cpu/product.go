@@ -1,0 +1,108 @@
+package cpu
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"skep/engine/lm/cpu/vec"
+)
+
+// rows is a matrix of activations: row r is data[r*stride : r*stride+cols], and what is between cols and stride is 0.
+type rows struct {
+	data   []float32
+	stride int
+}
+
+func (r rows) row(i int) []float32 { return r.data[i*r.stride : (i+1)*r.stride] }
+
+// from is r without its first n rows.
+func (r rows) from(n int) rows { return rows{r.data[n*r.stride:], r.stride} }
+
+// term is one product of a step: dst = bias + x·wᵀ, or dst += x·wᵀ when add is set. A nil bias is 0.
+type term struct {
+	dst, x rows
+	w      *matrix
+	bias   []float32
+	add    bool
+}
+
+// scratch is what one thread works in.
+type scratch struct {
+	weights   []float32 // decoded weights of one piece
+	attention attentionScratch
+}
+
+// Weight rows that are decoded at a time: few for a small batch, so that they stay in the first-level cache; more for
+// a large one, so that a row of activations is read less often.
+const (
+	smallPiece, largePiece = 8, 32
+	smallBatch             = 12
+)
+
+// multiply computes the terms for n rows, which must not depend on each other, in pieces spread over the threads.
+func (b *Backend) multiply(n int, terms ...term) {
+	piece := smallPiece
+	if n > smallBatch {
+		piece = largePiece
+	}
+	pieces := 0
+	for _, t := range terms {
+		pieces += (t.w.rows + piece - 1) / piece
+	}
+	b.parallel(pieces, func(thread, i int) {
+		for _, t := range terms {
+			if count := (t.w.rows + piece - 1) / piece; i >= count {
+				i -= count
+				continue
+			}
+			b.piece(thread, n, t, i*piece, min(piece, t.w.rows-i*piece))
+			return
+		}
+	})
+}
+
+// piece computes columns row0 … row0+width-1 of a term's dst.
+func (b *Backend) piece(thread, n int, t term, row0, width int) {
+	t.start(n, row0, width)
+	s := &b.scratch[thread]
+	if s.weights == nil {
+		s.weights = make([]float32, largePiece*vec.MaxK)
+	}
+	for k := 0; k < t.w.cols; k += vec.MaxK {
+		cols := min(vec.MaxK, t.w.cols-k)
+		w, stride := t.w.part(b.ops, s.weights, row0, width, k, cols)
+		b.ops.Product(t.dst.data[row0:], t.dst.stride, t.x.data[k:], t.x.stride, n, w, stride, width, vec.Pad(cols))
+	}
+}
+
+// start gives the piece of dst the value that products are added to.
+func (t term) start(n, row0, width int) {
+	if t.add {
+		return
+	}
+	for r := range n {
+		dst := t.dst.row(r)[row0 : row0+width]
+		if t.bias == nil {
+			clear(dst)
+		} else {
+			copy(dst, t.bias[row0:])
+		}
+	}
+}
+
+// parallel calls f(thread, i) for every i < n, each once, from all threads. A panic in f ends the process.
+func (b *Backend) parallel(n int, f func(thread, i int)) {
+	threads := min(b.threads, n)
+	var next atomic.Int64
+	work := func(thread int) {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			f(thread, int(i))
+		}
+	}
+	var others sync.WaitGroup
+	for thread := 1; thread < threads; thread++ {
+		others.Go(func() { work(thread) })
+	}
+	work(0)
+	others.Wait()
+}
