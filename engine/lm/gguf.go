@@ -61,6 +61,9 @@ func parseGGUF(data []byte) (*gguf, error) {
 	}
 	nTensors, nMeta := r.count(ggufMinTensor, "tensors"), r.count(ggufMinMeta, "metadata entries")
 	g := &gguf{meta: map[string]ggufValue{}, tensors: map[string]Tensor{}}
+	if r.err != nil {
+		return nil, r.err
+	}
 	for range nMeta {
 		key := r.string("a metadata key")
 		if _, twice := g.meta[key]; twice {

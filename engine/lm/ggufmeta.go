@@ -139,6 +139,9 @@ func (g *gguf) config() (Config, error) {
 	if err != nil {
 		return c, err
 	}
+	if err := g.refuseUnknown(arch); err != nil {
+		return c, err
+	}
 	c.RopeInterleaved = arch == "llama" // llama.cpp's converter permutes q and k of llama files
 	read := func(field *int, key string) {
 		if err == nil {
@@ -162,9 +165,6 @@ func (g *gguf) config() (Config, error) {
 	}
 	if err == nil {
 		c.HeadDim, err = g.headDim(arch, c)
-	}
-	if err == nil {
-		err = g.refuseUnknown(arch)
 	}
 	return c, err
 }

@@ -1,4 +1,3 @@
-// Package lmtest gives tests the small real model. It deliberately knows nothing of what they test with it.
 package lmtest
 
 import (
