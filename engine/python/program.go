@@ -247,3 +247,27 @@ func unfenced(text string) (words, code string) {
 	}
 	return strings.TrimSpace(text[:at[0]]), strings.TrimRight(text[at[0]:], "\n ")
 }
+
+// Complete makes a program of the code in a reply: code itself when it is whole (it has the entry function and calls no
+// function of parent that it lacks), else code spliced into parent, else code as it is.
+func Complete(code, parent, entry string) string {
+	if Defines(code, entry) && !leans(code, parent) {
+		return code
+	}
+	if program, ok := Splice(parent, code); ok {
+		return program
+	}
+	return code
+}
+
+// leans says whether code uses a function of parent that it neither defines nor binds.
+func leans(code, parent string) bool {
+	bound := bindings(scan(code))
+	used := map[string]bool{}
+	for _, t := range scan(code) {
+		if t.kind == name {
+			used[t.text] = true
+		}
+	}
+	return slices.ContainsFunc(Functions(parent), func(f Function) bool { return used[f.Name] && !bound[f.Name] })
+}

@@ -1,0 +1,95 @@
+package focus
+
+import (
+	"fmt"
+	"strings"
+)
+
+// System is the first turn of every prompt.
+const System = "You are an expert in numerical optimization who improves Python programs step by step."
+
+// Problem opens the user's turn that agents, summarizers and the tuning agent share.
+func Problem(statement string) string {
+	return "# Problem\n" + strings.TrimSpace(statement) + "\n\n"
+}
+
+// Program presents a program with its evaluation.
+func Program(id int64, code, evaluation string) string {
+	return fmt.Sprintf("# Program %d\n```python\n%s\n```\nResult of Program %d: %s\n\n", id, strings.TrimSpace(code), id, evaluation)
+}
+
+// Phrase is the shared beginning of the prompts of all agents with one phrasing of a focus.
+func Phrase(focus string, phrasing int) string {
+	return "# Note\n" + fmt.Sprintf(Phrasings[phrasing], strings.ToLower(focus[:1])+focus[1:])
+}
+
+// Think is the rest of an agent's prompt.
+func Think(way int) string { return " " + Ways[way] + "\n" }
+
+// Task is what a summarizer is told behind the concatenation of Eq. 6.
+type Task struct {
+	Kind    string // "refine", "hybridize", "explore" or "fresh"
+	Focus   string
+	Parents []int64 // ids of the programs in view; the first is the one that functions are put into
+	Entry   string  // entry function
+	Form    string  // "program" or "function"
+}
+
+// Instruction states the task.
+func (t Task) Instruction() string {
+	var b strings.Builder
+	b.WriteString("# Task\n")
+	first := int64(0)
+	if len(t.Parents) > 0 {
+		first = t.Parents[0]
+	}
+	switch t.Kind {
+	case "refine":
+		fmt.Fprintf(&b, "Improve Program %d by one change.", first)
+	case "hybridize":
+		fmt.Fprintf(&b, "Combine the best ideas of %s into one new program.", programs(t.Parents))
+	case "explore":
+		fmt.Fprintf(&b, "Write a program that goes another way than %s.", programs(t.Parents))
+	default:
+		fmt.Fprintf(&b, "Start afresh: write a program with another approach than Program %d.", first)
+	}
+	fmt.Fprintf(&b, " The direction: %s.\n", strings.ToLower(t.Focus[:1])+t.Focus[1:])
+	b.WriteString("First say in one or two sentences what is new and why the value will be better. ")
+	if t.Form == "function" && first > 0 {
+		fmt.Fprintf(&b, "Then write, in one ```python block, only the function that you change, whole and with its old name and arguments; "+
+			"all other functions stay as they are in Program %d. The code must differ from Program %d and must run as it stands.\n", first, first)
+	} else {
+		fmt.Fprintf(&b, "Then write, in one ```python block, the complete program with its imports and the function %s(). "+
+			"It must differ from every program above and must run as it stands.\n", t.Entry)
+	}
+	return b.String()
+}
+
+func programs(ids []int64) string {
+	if len(ids) == 0 {
+		return "the standard solution"
+	}
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprintf("Program %d", id)
+	}
+	return strings.Join(names, " and ")
+}
+
+// Number is one numeric literal offered to the tuning agent.
+type Number struct{ Text, Line string }
+
+// Tune asks the tuning agent for one number. tried are earlier edits of the program with what came of them.
+func Tune(id int64, numbers []Number, tried []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Task\nThese are the numbers of Program %d, each with its line:\n", id)
+	for i, n := range numbers {
+		fmt.Fprintf(&b, "%d: %s in `%s`\n", i+1, n.Text, n.Line)
+	}
+	if len(tried) > 0 {
+		b.WriteString("Already tried:\n" + strings.Join(tried, "\n") + "\n")
+	}
+	b.WriteString("Give one of these numbers another value, so that the result gets better. " +
+		"Answer only with the number of the line, a colon, and the new value, for example `2: 0.45`.\n")
+	return b.String()
+}

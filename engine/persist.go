@@ -1,0 +1,391 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"skep/engine/focus"
+	"skep/engine/judge"
+	"skep/engine/novelty"
+	"skep/engine/python"
+	"skep/engine/store"
+)
+
+// roundExtra is what the engine keeps of a round beside the store's own columns.
+type roundExtra struct {
+	NewTokens int
+	Tuned     bool
+	Edits     []editRow
+	Programs  []int64 // of the committed round
+}
+
+// editRow is an Edit as it is kept.
+type editRow struct {
+	Text             string
+	Target           int64
+	Line             int
+	Old, New, Reason string
+	Code             string
+	Replicate        int
+	Program          int64
+}
+
+// swarmExtra is what the engine keeps of a swarm beside the store's own columns.
+type swarmExtra struct {
+	Margins []float32 // Eq. 5, per agent
+}
+
+// newMeta describes a new run.
+func (s *Search) newMeta() store.Meta {
+	s.meta = store.Meta{Problem: s.opts.Problem, Model: s.opts.Model, ModelHash: s.model.Hash, Backend: s.opts.Backend, Profile: s.opts.Profile,
+		Seed: int64(s.opts.Seed), Options: s.opts.json(), Assumptions: assumptions.json(), AssumptionsHash: assumptions.Hash(), Branch: store.Main}
+	return s.meta
+}
+
+// storedOptions are the options of a run, with the ones that are not stored taken from asked.
+func storedOptions(st *store.Store, asked Options) (Options, error) {
+	meta, err := st.Meta(context.Background())
+	if err != nil {
+		return Options{}, err
+	}
+	if hash := assumptions.Hash(); meta.AssumptionsHash != hash {
+		return Options{}, fmt.Errorf("engine: the run in %s was made under other assumptions (%.12s…, this skep has %.12s…): read it with skep report, or go on with the skep that made it",
+			st.Dir(), meta.AssumptionsHash, hash)
+	}
+	var kept Options
+	if err := json.Unmarshal(meta.Options, &kept); err != nil {
+		return Options{}, fmt.Errorf("engine: the options of the run in %s do not read: %w", st.Dir(), err)
+	}
+	kept.Python, kept.Threads, kept.Evaluators, kept.Policies = asked.Python, asked.Threads, asked.Evaluators, asked.Policies
+	return kept, nil
+}
+
+// save keeps the round at its present stage.
+func (r *Round) save(ctx context.Context) error {
+	r.search.mu.Lock()
+	row := r.row()
+	r.search.mu.Unlock()
+	if err := r.search.store.SaveRound(context.WithoutCancel(ctx), row); err != nil {
+		return fmt.Errorf("engine: round %d could not be stored: %w", r.n, err)
+	}
+	return nil
+}
+
+func (r *Round) row() store.Round {
+	extra := roundExtra{NewTokens: r.newTokens, Tuned: r.tuned}
+	for _, e := range r.tunes {
+		extra.Edits = append(extra.Edits, editRow{e.Text, e.Target.ID, e.Line, e.Old, e.New, e.Problem, e.Code, e.replicate, e.Program.id()})
+	}
+	for _, p := range r.programs() {
+		extra.Programs = append(extra.Programs, p.ID)
+	}
+	row := store.Round{Branch: r.branch, N: r.n, Stage: store.Stage(r.stage().String()), Forked: r.search.from(r.branch), Started: r.started, Extra: document(extra)}
+	if len(r.archive) > 0 {
+		row.Seen = r.archive[len(r.archive)-1].ID
+	}
+	for _, sw := range r.swarms {
+		row.Swarms = append(row.Swarms, sw.row())
+	}
+	for _, t := range r.timings {
+		row.Timings = append(row.Timings, store.Timing{Stage: t.Stage, Swarm: t.Swarm, Started: t.Start, Took: t.Took})
+	}
+	return row
+}
+
+func (s *Search) from(branch string) string {
+	if b := s.branches[branch]; b != nil {
+		return b.from
+	}
+	return ""
+}
+
+func (p *Program) id() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.ID
+}
+
+func document(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("engine: a row does not encode: " + err.Error()) // numbers and strings only
+	}
+	return b
+}
+
+func (sw *Swarm) row() store.Swarm {
+	row := store.Swarm{Kind: string(sw.kind), Focus: sw.focus, Temperature: sw.temperature, Stage: store.Stage(sw.stage.String()), Stale: sw.stale, Kept: sw.kept}
+	for _, p := range sw.parents {
+		row.Parents = append(row.Parents, p.ID)
+	}
+	if sw.view != nil {
+		row.View = document(sw.view)
+	}
+	var extra swarmExtra
+	for _, a := range sw.agents {
+		extra.Margins = append(extra.Margins, a.margin)
+		row.Agents = append(row.Agents, store.Agent{Phrasing: a.prompt.Phrasing, Way: a.prompt.Way, Parent: a.parent.id(), Prompt: a.words(),
+			Tokens: len(a.phraseTokens()) + len(a.thinkTokens()), Kept: slices.Contains(sw.kept, a.index), Dropped: a.dropped})
+	}
+	row.Extra = document(extra)
+	for _, sum := range sw.summaries {
+		row.Summaries = append(row.Summaries, store.Summary{Program: sum.Program.id(), Text: sum.Text, Reason: sum.Reason, Tokens: sum.Tokens, Took: sum.Took,
+			Drafted: sum.Drafted, Accepted: sum.Accepted, Temperature: sum.Temperature})
+	}
+	return row
+}
+
+// load reads a run back: its committed rounds, and the open one at its stage.
+func (s *Search) load(ctx context.Context) error {
+	rows, err := s.store.Programs(ctx)
+	if err != nil {
+		return err
+	}
+	rounds, err := s.store.Rounds(ctx)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 || rows[0].Kind != string(Initial) {
+		return fmt.Errorf("engine: the run in %s holds no initial program; it was stopped while it was made: remove the folder and start again", s.dir)
+	}
+	all := map[int64]*Program{}
+	for _, row := range rows {
+		p := stored(row, s.problem)
+		if err := s.recallReturned(ctx, p, row); err != nil {
+			return err
+		}
+		all[p.ID] = p
+		if len(p.Parents) > 0 {
+			p.parent = all[p.Parents[0]]
+		}
+	}
+	s.branches = map[string]*branch{store.Main: {name: store.Main, archive: archive{all[rows[0].ID]}}}
+	for _, row := range rounds {
+		if err := s.restore(ctx, row, all); err != nil {
+			return fmt.Errorf("engine: round %d of branch %s in %s: %w", row.N, row.Branch, s.dir, err)
+		}
+	}
+	return nil
+}
+
+// recallReturned decodes what a stored program returned, for its picture.
+func (s *Search) recallReturned(ctx context.Context, p *Program, row store.Program) error {
+	if len(row.Evaluations) == 0 {
+		return fmt.Errorf("engine: program %d in %s has no evaluation", row.ID, s.dir)
+	}
+	frame, err := s.store.Frame(ctx, row.Evaluations[0].ID)
+	if err != nil || frame == nil {
+		return err
+	}
+	p.returned, err = judge.DecodeFrame(frame)
+	return err
+}
+
+// restore rebuilds one stored round, rounds of a branch in order.
+func (s *Search) restore(ctx context.Context, row store.Round, all map[int64]*Program) error {
+	b := s.branches[row.Branch]
+	if b == nil {
+		from := s.branches[row.Forked]
+		if from == nil {
+			return fmt.Errorf("it was forked from the unknown branch %q", row.Forked)
+		}
+		b = &branch{name: row.Branch, from: row.Forked, archive: from.before(row.N, s.opts.Lag), history: from.historyBefore(row.N)}
+		s.branches[row.Branch] = b
+	}
+	r, extra, err := s.rebuild(row, b, all)
+	if err != nil {
+		return err
+	}
+	if err := r.loadHidden(ctx); err != nil {
+		return err
+	}
+	for _, t := range r.timings {
+		s.worked += t.Took
+	}
+	if row.Stage == store.Committed {
+		r.committed = true
+		for _, id := range extra.Programs {
+			all[id].added = s.worked.Seconds()
+		}
+		b.archive, b.history, b.rounds = b.archive.with(r.programs()...), r.history, append(b.rounds, r)
+	}
+	b.open = r
+	return nil
+}
+
+// historyBefore is the refinements of the rounds before n.
+func (b *branch) historyBefore(n int) []refinement {
+	for _, r := range b.rounds {
+		if r.n == n-1 {
+			return slices.Clone(r.history)
+		}
+	}
+	return nil
+}
+
+// rebuild makes the Round of a row; what a round has only while it is worked on (keys and values) is missing.
+func (s *Search) rebuild(row store.Round, b *branch, all map[int64]*Program) (*Round, roundExtra, error) {
+	var extra roundExtra
+	if err := json.Unmarshal(row.Extra, &extra); err != nil {
+		return nil, extra, err
+	}
+	r := &Round{search: s, branch: row.Branch, n: row.N, archive: b.before(row.N, s.opts.Lag), history: slices.Clone(b.history), started: row.Started,
+		tuned: extra.Tuned, newTokens: extra.NewTokens}
+	for i, swRow := range row.Swarms {
+		sw, err := r.rebuildSwarm(i, swRow, all)
+		if err != nil {
+			return nil, extra, err
+		}
+		r.swarms = append(r.swarms, sw)
+	}
+	for _, e := range extra.Edits {
+		r.tunes = append(r.tunes, &Edit{Text: e.Text, Target: all[e.Target], Line: e.Line, Old: e.Old, New: e.New, Problem: e.Reason, Code: e.Code,
+			replicate: e.Replicate, Program: all[e.Program]})
+	}
+	for _, t := range row.Timings {
+		r.timings = append(r.timings, Timing{t.Stage, t.Swarm, t.Started, t.Took})
+	}
+	if row.Stage != store.Committed {
+		r.adopt(all)
+	}
+	return r, extra, nil
+}
+
+func (r *Round) rebuildSwarm(index int, row store.Swarm, all map[int64]*Program) (*Swarm, error) {
+	sw := &Swarm{round: r, index: index, kind: Kind(row.Kind), focus: row.Focus, temperature: row.Temperature, stale: row.Stale, kept: row.Kept}
+	stage := slices.Index(stageNames[:], string(row.Stage))
+	if stage < 0 {
+		return nil, fmt.Errorf("swarm %d has the unknown stage %q", index, row.Stage)
+	}
+	sw.stage = Stage(stage)
+	for _, id := range row.Parents {
+		sw.parents = append(sw.parents, all[id])
+	}
+	if sw.kind == Refine {
+		r.history = append(r.history, refinement{sw.parents[0].ID, sw.focus})
+	}
+	var extra swarmExtra
+	if err := errors.Join(json.Unmarshal(row.Extra, &extra), unmarshal(row.View, &sw.view)); err != nil {
+		return nil, err
+	}
+	for j, a := range row.Agents {
+		agent := &Agent{swarm: sw, index: j, parent: all[a.Parent], prompt: focus.Prompt{Phrasing: a.Phrasing, Way: a.Way}, dropped: a.Dropped}
+		if j < len(extra.Margins) {
+			agent.margin = extra.Margins[j]
+		}
+		sw.agents = append(sw.agents, agent)
+	}
+	for _, sum := range row.Summaries {
+		words, code := python.Reply(sum.Text)
+		if code != "" {
+			code = python.Complete(code, sw.parents[0].Code, r.search.problem.Info().Entry)
+		}
+		sw.summaries = append(sw.summaries, &Summary{Text: sum.Text, Description: words, Code: code, Reason: sum.Reason, Tokens: sum.Tokens, Drafted: sum.Drafted,
+			Accepted: sum.Accepted, Took: sum.Took, Temperature: sum.Temperature, Program: all[sum.Program], parent: sw.parents[0]})
+	}
+	return sw, nil
+}
+
+func unmarshal(doc json.RawMessage, v any) error {
+	if doc == nil {
+		return nil
+	}
+	return json.Unmarshal(doc, v)
+}
+
+// adopt gives texts and edits of an open round the programs that were judged and stored before the process died.
+func (r *Round) adopt(all map[int64]*Program) {
+	taken := map[int64]bool{}
+	for _, p := range r.programs() {
+		taken[p.ID] = true
+	}
+	for _, c := range r.candidates(r.swarms) {
+		for id, p := range all {
+			if p.Round == r.n && p.Swarm == c.program.Swarm && p.Kind == c.program.Kind && p.Hash == c.program.Hash && !taken[id] {
+				taken[id] = true
+				c.done(p)
+				break
+			}
+		}
+	}
+}
+
+// saveHidden keeps the agents' trajectories, their means (Eq. 4) and margins (Eq. 5).
+func (r *Round) saveHidden(ctx context.Context) error {
+	var means, margins, steps []float32
+	agents := 0
+	for _, sw := range r.swarms {
+		for _, a := range sw.agents {
+			if a.trajectory == nil {
+				return nil // kept when every swarm has reasoned
+			}
+			agents++
+			means, margins = append(means, a.mean...), append(margins, a.margin)
+			for _, h := range a.trajectory {
+				steps = append(steps, h...)
+			}
+		}
+	}
+	width := r.search.model.Config.Width
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Means, []int{agents, width}, means),
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Margins, []int{agents}, margins),
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Trajectories, []int{agents, r.search.opts.Steps, width}, steps),
+	)
+}
+
+// loadHidden reads them back: trajectories as they are kept (float16), means as they were.
+func (r *Round) loadHidden(ctx context.Context) error {
+	if r.stage() < Reasoned {
+		return nil
+	}
+	shape, steps, err := r.search.store.Hidden(ctx, r.branch, r.n, store.Trajectories)
+	if err != nil || len(shape) != 3 {
+		return err
+	}
+	_, means, err := r.search.store.Hidden(ctx, r.branch, r.n, store.Means)
+	if err != nil {
+		return err
+	}
+	m, width, i := shape[1], shape[2], 0
+	for _, sw := range r.swarms {
+		for _, a := range sw.agents {
+			for t := range m {
+				at := (i*m + t) * width
+				a.trajectory = append(a.trajectory, steps[at:at+width])
+			}
+			a.mean = means[i*width : (i+1)*width]
+			i++
+		}
+	}
+	return nil
+}
+
+// means of a swarm's agents, nil before Reason.
+func (sw *Swarm) means() [][]float32 {
+	means := make([][]float32, len(sw.agents))
+	for i, a := range sw.agents {
+		if a.mean == nil {
+			return nil
+		}
+		means[i] = a.mean
+	}
+	return means
+}
+
+// Distances is the matrix of cosine distances between the centred mean hidden states of the swarm's agents, [agent][agent];
+// ErrStage before Reason.
+func (sw *Swarm) Distances() ([][]float64, error) {
+	sw.round.search.mu.Lock()
+	means := sw.means()
+	sw.round.search.mu.Unlock()
+	if means == nil {
+		return nil, fmt.Errorf("engine: %w: swarm %d is %s; Distances needs Reason first", ErrStage, sw.index, sw.stage)
+	}
+	return novelty.Distances(means)
+}

@@ -1,0 +1,462 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"skep/engine/judge"
+	"skep/engine/lm"
+	"skep/engine/lm/cpu"
+	"skep/engine/python"
+	"skep/engine/store"
+	"skep/plotting"
+	"skep/problems"
+)
+
+// Search is a live search: a run folder, its archive, and what works on it. Safe for concurrent use; close it when done.
+type Search struct {
+	dir       string
+	opts      Options // resolved
+	problem   problems.Problem
+	model     *lm.Model
+	backend   *shared
+	evaluator Evaluator
+	store     *store.Store
+	meta      store.Meta
+	prompts   prompts
+	parallel  int // programs judged at a time
+
+	// Used only by the call that holds busy.
+	problemKV stretch
+	programKV map[int64]stretch
+
+	mu       sync.Mutex // guards everything below, and the fields of rounds, swarms and agents that change
+	busy     string     // what is at work; "": nothing
+	began    time.Time  // when it began
+	worked   time.Duration
+	job      *Job
+	branches map[string]*branch
+}
+
+// branch is a line of rounds with its own view of the archive.
+type branch struct {
+	name    string
+	archive archive // committed
+	history []refinement
+	rounds  []*Round // committed, in order
+	open    *Round   // formed and not committed; nil: none
+	from    string   // branch it was forked from; "": none
+}
+
+// tools are what a search works with. open takes them so that tests can bring their own.
+type tools struct {
+	problem   problems.Problem
+	model     *lm.Model
+	backend   lm.Backend
+	evaluator Evaluator
+}
+
+var (
+	openMu   sync.Mutex
+	openRuns = map[string]*Search{} // by folder: a cell that opens a run again gets the open search
+)
+
+// Open opens the run in dir, or creates it. Opening a run that this process has open gives the same Search; other options
+// than those of an existing run are an error that prints the difference. What is missing is made ready first:
+// the model is pulled, the Python environment made, the initial program judged.
+func Open(dir string, o Options) (*Search, error) { return OpenContext(context.Background(), dir, o) }
+
+// OpenContext is Open with progress (WithSink) and a way to stop.
+func OpenContext(ctx context.Context, dir string, o Options) (*Search, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	openMu.Lock()
+	defer openMu.Unlock()
+	if s, ok := openRuns[dir]; ok {
+		return s, s.agree(o)
+	}
+	st, o, err := openStore(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := equip(ctx, dir, o, st)
+	if err != nil {
+		if st != nil {
+			err = errors.Join(err, st.Close())
+		}
+		return nil, err
+	}
+	openRuns[dir] = s
+	return s, nil
+}
+
+// agree checks that asked options fit a run's, open fields taking the run's.
+func (s *Search) agree(asked Options) error {
+	fill(reflect.ValueOf(&asked.Numbers).Elem(), reflect.ValueOf(s.opts.Numbers))
+	asked.Problem = cmp.Or(asked.Problem, s.opts.Problem)
+	asked.Model = cmp.Or(asked.Model, s.opts.Model)
+	asked.Backend = cmp.Or(asked.Backend, s.opts.Backend)
+	asked.Profile = cmp.Or(asked.Profile, s.opts.Profile)
+	asked.Seed = cmp.Or(asked.Seed, s.opts.Seed)
+	if diff := difference(s.opts, asked); diff != "" {
+		return fmt.Errorf("engine: the run in %s was made with other options: %s; open another folder, or leave these out", s.dir, diff)
+	}
+	return nil
+}
+
+// openStore opens the run in dir and merges its options with those asked; nil when there is no run yet.
+func openStore(dir string, o Options) (*store.Store, Options, error) {
+	st, err := store.Open(dir)
+	if errors.Is(err, store.ErrNoRun) {
+		if o.Problem == "" {
+			return nil, o, fmt.Errorf("engine: there is no run in %s, and Options.Problem names no problem to start one: %v", dir, names())
+		}
+		o, err = o.resolved()
+		return nil, o, err
+	}
+	if err != nil {
+		return nil, o, err
+	}
+	kept, err := storedOptions(st, o)
+	if err != nil {
+		return nil, o, errors.Join(err, st.Close())
+	}
+	probe := Search{dir: dir, opts: kept}
+	if err := probe.agree(o); err != nil {
+		return nil, o, errors.Join(err, st.Close())
+	}
+	return st, kept, nil
+}
+
+// equip gathers the tools of a search.
+func equip(ctx context.Context, dir string, o Options, st *store.Store) (*Search, error) {
+	problem, err := problems.Get(o.Problem)
+	if err != nil {
+		return nil, err
+	}
+	model, err := openModel(ctx, o.Model)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := cpu.New(model, cpu.Options{Threads: o.Threads})
+	if err != nil {
+		return nil, errors.Join(err, model.Close())
+	}
+	python, err := judge.Environment(ctx, judge.EnvOptions{Python: o.Python, Progress: func(line string) {
+		report(ctx, Event{Stage: "open", Swarm: -1, Unit: "python", Text: line})
+	}})
+	if err != nil {
+		return nil, errors.Join(err, model.Close())
+	}
+	j, err := judge.Open(ctx, judge.Options{Python: python, Evaluators: o.Evaluators})
+	if err != nil {
+		return nil, errors.Join(err, model.Close())
+	}
+	s, err := open(ctx, dir, o, st, tools{problem, model, backend, j})
+	if err != nil {
+		return nil, errors.Join(err, j.Close(), model.Close())
+	}
+	return s, nil
+}
+
+// openModel pulls a model when it is not a file and opens it.
+func openModel(ctx context.Context, name string) (*lm.Model, error) {
+	start := time.Now()
+	path, err := lm.Pull(ctx, name, lm.PullOptions{
+		Progress: func(done, total int64) {
+			report(ctx, Event{Stage: "open", Swarm: -1, Done: int(done >> 20), Total: int(total >> 20), Unit: "MiB", Text: "model " + name, Took: time.Since(start)})
+		},
+		Log: func(line string) { report(ctx, Event{Stage: "open", Swarm: -1, Unit: "model", Text: line}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lm.Open(path)
+}
+
+// open makes the Search of a run. st is nil for a new one.
+func open(ctx context.Context, dir string, o Options, st *store.Store, t tools) (*Search, error) {
+	if err := t.model.Chat.Err(); err != nil {
+		return nil, fmt.Errorf("engine: model %s: %w", o.Model, err)
+	}
+	s := &Search{dir: dir, opts: o, problem: t.problem, model: t.model, backend: &shared{Backend: t.backend}, evaluator: t.evaluator,
+		store: st, parallel: cmp.Or(o.Evaluators, min(8, runtime.NumCPU())), programKV: map[int64]stretch{}}
+	if o.CPU > 0 || o.Wall > 0 {
+		s.problem = limited{t.problem, o.CPU, o.Wall}
+	}
+	s.prompts = newPrompts(t.model, s.problem.Statement())
+	if st == nil {
+		return s, s.create(ctx)
+	}
+	var err error
+	if s.meta, err = st.Meta(ctx); err != nil {
+		return nil, err
+	}
+	if hash := s.meta.ModelHash; hash != t.model.Hash {
+		return nil, fmt.Errorf("engine: the run in %s was made with another file of model %s (SHA-256 %.12s…, this one is %.12s…)", dir, o.Model, hash, t.model.Hash)
+	}
+	return s, s.load(ctx)
+}
+
+// create starts a run: its folder, and the initial program judged.
+func (s *Search) create(ctx context.Context) error {
+	start := time.Now()
+	code := s.problem.Initial()
+	p := &Program{Kind: Initial, Swarm: -1, Description: "the initial program", Code: code, Hash: python.Hash(code), problem: s.problem}
+	result, err := s.evaluator.Evaluate(ctx, s.problem, code)
+	if err != nil {
+		return err
+	}
+	p.judged(result)
+	if !p.Ranked() {
+		return fmt.Errorf("engine: the initial program of %s is %s: %s", s.opts.Problem, p.Outcome, p.Message)
+	}
+	if s.store, err = store.Create(s.dir, s.newMeta()); err != nil {
+		return err
+	}
+	if p.ID, err = s.store.AddProgram(ctx, p.row(store.Main), evaluation(result, 0)); err != nil {
+		return errors.Join(err, s.store.Close(), os.Remove(s.dir))
+	}
+	s.worked = time.Since(start)
+	s.branches = map[string]*branch{store.Main: {name: store.Main, archive: archive{p}}}
+	report(ctx, Event{Stage: "open", Swarm: -1, Done: 1, Total: 1, Unit: "programs", Text: s.Standing()})
+	return nil
+}
+
+func names() []string {
+	var list []string
+	for _, p := range problems.All() {
+		list = append(list, p.Info().Name)
+	}
+	return list
+}
+
+// limited is a problem with tighter limits for its candidates.
+type limited struct {
+	problems.Problem
+	cpu, wall time.Duration
+}
+
+func (l limited) Info() problems.Info {
+	info := l.Problem.Info()
+	info.Limits.CPU = tighter(info.Limits.CPU, l.cpu)
+	info.Limits.Wall = tighter(info.Limits.Wall, l.wall)
+	return info
+}
+
+func tighter(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// exclusive runs one call that changes the search. While another is at work it is refused with ErrBusy.
+func (s *Search) exclusive(what string, do func() error) error {
+	s.mu.Lock()
+	if s.job != nil && s.busy != "" {
+		s.mu.Unlock()
+		return fmt.Errorf("engine: %w: a job is running (%s); call job.Pause() first, or job.Wait()", ErrBusy, s.busy)
+	}
+	if s.busy != "" {
+		s.mu.Unlock()
+		return fmt.Errorf("engine: %w: %s is running; wait for it or stop it, then call %s again", ErrBusy, s.busy, what)
+	}
+	s.busy, s.began = what, time.Now()
+	s.mu.Unlock()
+	defer s.update(func() {
+		s.worked += time.Since(s.began)
+		s.busy = ""
+	})
+	return do()
+}
+
+// update publishes a change to what others may read.
+func (s *Search) update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// clock is the time that the search has worked, in seconds. The caller holds mu or busy.
+func (s *Search) clock() float64 {
+	worked := s.worked
+	if s.busy != "" {
+		worked += time.Since(s.began)
+	}
+	return worked.Seconds()
+}
+
+// Next returns the round that is open, or forms the next one of the main branch.
+func (s *Search) Next(ctx context.Context) (*Round, error) { return s.NextOn(ctx, store.Main) }
+
+// NextOn is Next for a branch that a Fork has made.
+func (s *Search) NextOn(ctx context.Context, name string) (r *Round, err error) {
+	err = s.exclusive("Next", func() error {
+		r, err = s.next(ctx, name)
+		return err
+	})
+	return r, err
+}
+
+func (s *Search) next(ctx context.Context, name string) (*Round, error) {
+	b := s.branches[name]
+	if b == nil {
+		return nil, fmt.Errorf("engine: there is no branch %q; there are %v", name, s.branchNames())
+	}
+	if b.open != nil && !b.open.committed {
+		return b.open, nil
+	}
+	n := 1
+	if b.open != nil {
+		n = b.open.n + 1
+		b.open.release()
+	}
+	r, err := s.form(ctx, name, n, b.before(n, s.opts.Lag), b.history)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.save(ctx); err != nil {
+		return nil, err
+	}
+	s.forget(slices.Concat(r.archive.pool(s.opts.HybridizePool), r.parents())...)
+	s.update(func() { b.open = r })
+	return r, nil
+}
+
+// before is the archive that round n sees: what was committed up to round n-1-lag.
+func (b *branch) before(n, lag int) archive {
+	return slices.DeleteFunc(slices.Clone(b.archive), func(p *Program) bool { return p.Round > 0 && p.Round >= n-lag })
+}
+
+// parents lists the programs that the round's swarms read.
+func (r *Round) parents() []*Program {
+	var all []*Program
+	for _, sw := range r.swarms {
+		all = append(all, sw.parents...)
+	}
+	return all
+}
+
+// Run searches for a time: it forms and runs rounds until d has passed, and ends with the round that is then open. Stop it
+// with ctx: the round stays open at its last stage.
+func (s *Search) Run(ctx context.Context, d time.Duration) error {
+	end := time.Now().Add(d)
+	return s.exclusive("Run", func() error { return s.loop(ctx, func(int) bool { return time.Now().Before(end) }) })
+}
+
+// RunRounds searches for n rounds, one that is open counted in.
+func (s *Search) RunRounds(ctx context.Context, n int) error {
+	return s.exclusive("Run", func() error { return s.loop(ctx, func(done int) bool { return done < n }) })
+}
+
+// loop is the search: rounds one after the other.
+func (s *Search) loop(ctx context.Context, more func(done int) bool) error {
+	for done := 0; more(done); done++ {
+		r, err := s.next(ctx, store.Main)
+		if err != nil {
+			return err
+		}
+		if err := r.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Dir is the run folder.
+func (s *Search) Dir() string { return s.dir }
+
+// Options are the search's options, every field filled in.
+func (s *Search) Options() Options { return s.opts }
+
+// Problem is what the search is about.
+func (s *Search) Problem() problems.Problem { return s.problem }
+
+// Stats reports the language model's memory and work.
+func (s *Search) Stats() lm.Stats { return s.backend.Stats() }
+
+// Best is the best program of the main branch.
+func (s *Search) Best() *Program { return s.archive().best() }
+
+// Programs lists the committed programs of the main branch by id.
+func (s *Search) Programs() []*Program { return slices.Clone(s.archive()) }
+
+// Program returns a committed program of any branch, nil if there is none with this id.
+func (s *Search) Program(id int64) *Program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.branches {
+		if p := b.archive.find(id); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *Search) archive() archive {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.branches[store.Main].archive
+}
+
+// Rounds lists the rounds of the main branch, the open one included.
+func (s *Search) Rounds() []*Round {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.branches[store.Main]
+	rounds := slices.Clone(b.rounds)
+	if b.open != nil && !b.open.committed {
+		rounds = append(rounds, b.open)
+	}
+	return rounds
+}
+
+func (s *Search) branchNames() []string {
+	var list []string
+	for name := range s.branches {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Trace lists the programs of the main branch for plotting.Trajectory.
+func (s *Search) Trace() []plotting.Point { return s.archive().trace() }
+
+func (a archive) trace() []plotting.Point {
+	points := make([]plotting.Point, len(a))
+	best := 0.0
+	for i, p := range a {
+		if p.Ranked() && (i == 0 || p.Score > best) {
+			best = p.Score
+		}
+		points[i] = plotting.Point{Program: i + 1, Seconds: p.added, Round: p.Round, Source: string(p.Kind), Outcome: string(p.Outcome), Score: p.Score, Best: best}
+	}
+	return points
+}
+
+// Close ends the search: a job stops at its next stage, the store is closed, the model unmapped.
+func (s *Search) Close() error {
+	s.mu.Lock()
+	job := s.job
+	s.mu.Unlock()
+	if job != nil {
+		job.Pause()
+	}
+	openMu.Lock()
+	delete(openRuns, s.dir)
+	openMu.Unlock()
+	return errors.Join(s.store.Close(), s.evaluator.Close(), s.model.Close())
+}

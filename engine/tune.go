@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"skep/engine/focus"
+	"skep/engine/lm"
+	"skep/engine/python"
+)
+
+// tunerSwarm stands for the tuning agent in the keys of the random generator.
+const tunerSwarm = 0xffff
+
+// Edit is one proposal of the tuning agent.
+type Edit struct {
+	Text    string // what it answered
+	Target  *Program
+	Line    int    // of the literal, from 1; 0: none was named
+	Old     string // literal
+	New     string
+	Code    string   // the edited program; "" when the answer is of no use, Problem says why
+	Problem string   // "answer names no number", "2: 0.30 is the number that stands there", …
+	Program *Program // nil: not judged
+
+	replicate int
+}
+
+// tune lets one agent read the best program of the archive that the round sees, its evaluation and its numbers, and
+// propose one-number edits (§3 "Tune parameters").
+func (r *Round) tune(ctx context.Context) error {
+	if err := r.ready(Reasoned, nil); err != nil || r.tuned {
+		return err
+	}
+	s, start := r.search, time.Now()
+	best := r.archive.best()
+	literals := python.Literals(best.Code)
+	var edits []*Edit
+	if len(literals) > 0 && s.opts.Tunes > 0 {
+		replies, err := r.askTuner(ctx, best, literals)
+		if err != nil {
+			return err
+		}
+		edits = propose(best, literals, replies)
+	}
+	s.update(func() { r.tunes, r.tuned = edits, true })
+	report(ctx, Event{Round: r.n, Stage: "tune", Swarm: -1, Done: len(edits), Total: s.opts.Tunes, Unit: "edits", Took: time.Since(start)})
+	r.spent("tune", -1, start)
+	return r.save(ctx)
+}
+
+// askTuner samples the tuning agent's answers in one batch that shares its prompt.
+func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.Literal) ([]lm.Generation, error) {
+	s := r.search
+	if err := s.readPrograms(ctx, []*Program{best}); err != nil {
+		return nil, err
+	}
+	numbers := make([]focus.Number, len(literals))
+	for i, l := range literals {
+		numbers[i] = focus.Number{Text: l.Text, Line: l.Code}
+	}
+	task := s.model.Tokenizer.Encode(focus.Tune(best.ID, numbers, r.tried(best)))
+	before := view(s.problemKV, s.programKV[best.ID])
+	got, _, err := s.read(ctx, []piece{{tokens: task, pos: s.programKV[best.ID].end(), view: before}})
+	if err != nil {
+		return nil, err
+	}
+	blocks := []lm.BlockID{got[0].block}
+	defer func() { s.backend.Free(blocks...) }()
+	streams := make([]lm.Stream, s.opts.Tunes)
+	for i := range streams {
+		blocks = append(blocks, s.backend.New())
+		streams[i] = lm.Stream{
+			Prompt:   lm.Span{Tokens: s.prompts.answer, Pos: got[0].end(), View: append(slices.Clone(before), got[0].at(got[0].pos)), Into: blocks[i+1]},
+			Sampling: lm.Sampling{Temperature: s.opts.TuneTemp, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: s.opts.TuneTokens, Stop: answered},
+			Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | tunerSwarm, Replicate: uint64(i)},
+		}
+	}
+	return lm.Decode(ctx, s.backend, s.model.Tokenizer, streams, nil)
+}
+
+// tried lists the last edits of a program with what came of them, newest last.
+func (r *Round) tried(best *Program) []string {
+	const most = 12
+	var lines []string
+	for _, p := range r.archive {
+		if p.Kind != Tuner || len(p.Parents) == 0 || p.Parents[0] != best.ID {
+			continue
+		}
+		came := fmt.Sprintf("value %.6f", p.Value)
+		if !p.Ranked() {
+			came = string(p.Outcome)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", p.Description, came))
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+var answer = regexp.MustCompile(`(\d+)\s*[:.)]\s*[^\d\n.+-]*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
+
+// answered ends an answer at the end of its first line that names a number.
+func answered(text string) bool {
+	return len(text) > 0 && text[len(text)-1] == '\n' && answer.MatchString(text)
+}
+
+// propose reads the answers: each names a literal by its place in the list and gives a new value. Equal proposals count
+// once.
+func propose(best *Program, literals []python.Literal, replies []lm.Generation) []*Edit {
+	var edits []*Edit
+	seen := map[string]bool{}
+	for i, g := range replies {
+		e := readEdit(g.Text, best, literals)
+		e.replicate = i
+		key := fmt.Sprint(e.Line, e.Old, e.New, e.Code)
+		if e.Code != "" && seen[key] {
+			e.Code, e.Problem = "", "the same edit was proposed before"
+		}
+		seen[key] = true
+		edits = append(edits, e)
+	}
+	return edits
+}
+
+func readEdit(text string, best *Program, literals []python.Literal) *Edit {
+	e := &Edit{Text: text, Target: best}
+	m := answer.FindStringSubmatch(text)
+	if m == nil {
+		e.Problem = "the answer names no line and value"
+		return e
+	}
+	place, err := strconv.Atoi(m[1])
+	if err != nil || place < 1 || place > len(literals) {
+		e.Problem = fmt.Sprintf("there is no number %s among the %d", m[1], len(literals))
+		return e
+	}
+	lit := literals[place-1]
+	e.Line, e.Old, e.New = lit.Line, lit.Text, m[2]
+	code, err := python.Replace(best.Code, lit, m[2])
+	if err != nil {
+		e.Problem = err.Error()
+		return e
+	}
+	e.Code = code
+	return e
+}
+
+// describe is the edit as a program's description.
+func (e *Edit) describe() string { return fmt.Sprintf("line %d: %s becomes %s", e.Line, e.Old, e.New) }
