@@ -2,5 +2,12 @@ package main
 
 // commands is the table of verbs, in the order that help prints them.
 func commands() []command {
-	return []command{}
+	return []command{
+		{"problems", "[--json]: list the problems", cmdProblems},
+		{"eval", "PROBLEM FILE.py | all [--json] [--evaluators N] [--sandbox TIER]: run a program behind walls and judge it", cmdEval},
+		{"verify", "PROBLEM FILE.json [--json]: judge numbers alone", cmdVerify},
+		{"doctor", "[--json]: which walls and which Python this machine has", cmdDoctor},
+		{"run", "PROBLEM --rounds N | --minutes T [--dir D] [--json]: search in the terminal", cmdRun},
+		{"report", "DIR [--out FOLDER]: a page and pictures of a stored run", cmdReport},
+	}
 }

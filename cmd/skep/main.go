@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+
+	"skep/engine/judge"
 )
 
 // version is what kernel_info, run folders and doctor report.
@@ -35,6 +37,7 @@ type command struct {
 var errUsage = errors.New("usage")
 
 func main() {
+	judge.Main() // the supervisor of a candidate is this program again
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
 	stop()

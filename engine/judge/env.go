@@ -23,7 +23,11 @@ type EnvOptions struct {
 	Python   string            // use this interpreter as it is; "": skep's own environment
 	Cache    string            // folder to keep it in; "": $SKEP_CACHE, else os.UserCacheDir()/skep
 	Progress func(line string) // of making it, a line at a time from one goroutine; nil: silent
+	Existing bool              // do not make it: ErrNoEnvironment when it is not there
 }
+
+// ErrNoEnvironment: there is no environment yet, and EnvOptions.Existing forbade making one.
+var ErrNoEnvironment = errors.New("judge: the Python environment for candidates is not made yet; the first search or evaluation makes it")
 
 // Environment returns a Python for candidates, version 3.9 or later with numpy. Without EnvOptions.Python that is an
 // environment of skep's own with the packages of requirements.txt, made on first use from the first Python 3 on PATH
@@ -54,6 +58,9 @@ func Environment(ctx context.Context, o EnvOptions) (python string, err error) {
 	python = filepath.Join(m.folder, "bin", "python")
 	if i, err := describe(ctx, python); err == nil && i.usable(python) == nil {
 		return python, nil
+	}
+	if o.Existing {
+		return "", ErrNoEnvironment
 	}
 	return python, m.build(ctx)
 }

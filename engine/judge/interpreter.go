@@ -44,6 +44,15 @@ func describe(ctx context.Context, python string) (interpreter, error) {
 	return i, nil
 }
 
+// About is a Python in words: "Python 3.11.7 at /usr/bin/python3.11, numpy 2.3.5".
+func About(ctx context.Context, python string) (string, error) {
+	i, err := describe(ctx, python)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Python %s at %s, numpy %s", i.version(), i.Executable, i.Numpy), nil
+}
+
 // minimumVersion is the oldest Python that the bootstrap's syntax runs on.
 var minimumVersion = []int{3, 9}
 

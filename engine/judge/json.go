@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A strict JSON reader for frame headers. encoding/json accepts duplicate keys, invalid UTF-8 and lone surrogates, which
+// A strict JSON reader, for frame headers and for files of numbers. encoding/json accepts duplicate keys, invalid UTF-8 and lone surrogates, which
 // two readers may understand differently; this one accepts none of them. What it returns is one of nil, bool,
 // number, string, []any and object.
 type (
@@ -42,7 +42,7 @@ func parseJSON(text []byte) (any, error) {
 }
 
 func (s *scanner) fail(format string, args ...any) error {
-	return fmt.Errorf("header byte %d: %s", s.at, fmt.Sprintf(format, args...))
+	return fmt.Errorf("byte %d: %s", s.at, fmt.Sprintf(format, args...))
 }
 
 func (s *scanner) space() {

@@ -20,11 +20,26 @@ import (
 //	{"$tuple": […]}, {"$set": […]}
 //	{"$nd": k}             the k-th array of the frame, each used once
 //
-// A JSON number is a float, an object without such a key a dict with text keys.
+// A JSON number written with neither point nor exponent is an integer, any other a float; an object without such a key is a
+// dict with text keys.
 const (
 	maxDepth  = 64
 	maxDigits = 100_000
 )
+
+// DecodeJSON reads one JSON value, strictly, with the tags of frames except $nd: what `skep verify` takes for what an
+// entry function returned.
+func DecodeJSON(text []byte) (value.Value, error) {
+	tree, err := parseJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("judge: read JSON: %w", err)
+	}
+	v, err := (&tagDecoder{}).value(tree, 0)
+	if err != nil {
+		return nil, fmt.Errorf("judge: read JSON: %w", err)
+	}
+	return v, nil
+}
 
 // tagDecoder turns parsed JSON into values.
 type tagDecoder struct {
@@ -42,6 +57,9 @@ func (d *tagDecoder) value(v any, depth int) (value.Value, error) {
 	case bool:
 		return value.Bool(v), nil
 	case number:
+		if !strings.ContainsAny(string(v), ".eE") {
+			return bigInt(string(v))
+		}
 		f, err := strconv.ParseFloat(string(v), 64)
 		if err != nil {
 			return nil, fmt.Errorf("the number %s is beyond float64", clip(string(v), 40))
