@@ -50,7 +50,7 @@ func explain(dir string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case full(err):
+	case full(dir, err):
 		return fmt.Errorf("store: %w to write to %s: free some and repeat the step; every acknowledged program is safe (%w)",
 			ErrFull, dir, err)
 	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
@@ -64,8 +64,22 @@ func explain(dir string, err error) error {
 	return fmt.Errorf("store: %s: %w", dir, err)
 }
 
-// full reports whether err is for want of space: SQLite has a code for a full disk only, not for a quota or a limit.
-func full(err error) bool {
+// full reports whether err is for want of space. SQLite's layer keeps the system's word for a failed write only by
+// chance (it is overwritten by the next call), so after one of those full tries for itself.
+func full(dir string, err error) bool {
+	if noSpace(err) {
+		return true
+	}
+	for _, code := range []error{sqlite3.IOERR_WRITE, sqlite3.IOERR_TRUNCATE, sqlite3.IOERR_FSYNC, sqlite3.IOERR_SHMSIZE, sqlite3.IOERR_SHMMAP} {
+		if errors.Is(err, code) {
+			return noSpace(tryWrite(dir))
+		}
+	}
+	return false
+}
+
+// noSpace knows a full disk, a quota and a limit on the size of a file.
+func noSpace(err error) bool {
 	for _, e := range []error{sqlite3.FULL, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if errors.Is(err, e) {
 			return true
@@ -74,8 +88,27 @@ func full(err error) bool {
 	return false
 }
 
-func noRun(dir string) error {
-	return fmt.Errorf("store: %w in %s: create one there, or name the folder of a run", ErrNoRun, dir)
+// tryWrite writes a scratch file as far out as the largest file of run.db, and as much as the largest row.
+func tryWrite(dir string) error {
+	f, err := os.CreateTemp(dir, scratchName)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	var end int64
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if info, err := os.Stat(filepath.Join(dir, dbName+suffix)); err == nil {
+			end = max(end, info.Size())
+		}
+	}
+	chunk := make([]byte, 1<<20)
+	for n := int64(0); n <= MaxFrame; n += int64(len(chunk)) {
+		if _, err := f.WriteAt(chunk, end+n); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }
 
 func damaged(path, how string) error {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // hiddenFile is the row of one .npy file.
@@ -116,7 +117,7 @@ func hiddenFileName(branch string, round int, what What, version int) string {
 
 var ourHidden = regexp.MustCompile(`^(r\d{6,}(-[a-z0-9_-]+)?(\.[a-z]+)?(\.v\d+)?\.npy|\d+\.tmp)$`)
 
-// sweep removes files of ours in hidden/ that no row names: a crash came between the file and its row.
+// sweep removes what a crash left: scratch folders, and files of ours in hidden/ whose row was not written yet.
 func (s *Store) sweep() error {
 	if err := os.MkdirAll(s.hiddenPath(""), 0o777); err != nil {
 		return explain(s.dir, err)
@@ -130,18 +131,20 @@ func (s *Store) sweep() error {
 	if err != nil {
 		return err
 	}
-	files, err := os.ReadDir(s.hiddenPath(""))
-	if err != nil {
-		return explain(s.dir, err)
-	}
-	for _, f := range files {
-		if ourHidden.MatchString(f.Name()) && !kept[f.Name()] {
-			if err := os.Remove(s.hiddenPath(f.Name())); err != nil {
-				return explain(s.dir, err)
-			}
+	orphan := func(name string) bool { return ourHidden.MatchString(name) && !kept[name] }
+	scratch := func(name string) bool { return strings.HasPrefix(name, strings.TrimSuffix(scratchName, "*")) }
+	return explain(s.dir, errors.Join(remove(s.hiddenPath(""), orphan), remove(s.dir, scratch)))
+}
+
+// remove deletes what is in dir and has a name that is chosen.
+func remove(dir string, chosen func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if chosen(e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return nil
+	return err
 }
 
 // Hidden reads hidden states of a round back; nil shape and data when none are kept. Returns ErrDamaged when the

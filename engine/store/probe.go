@@ -12,16 +12,13 @@ import (
 // probe tries out whether SQLite's WAL works in dir: on a network file system it fails at once, or it says that it
 // works and fails at the first write, or it works until a second machine writes. Returns ErrNetwork.
 func probe(dir string) error {
-	if kind := network(dir); kind != "" {
-		return notLocal(dir, fmt.Errorf("it is on %s", kind))
-	}
-	scratch, err := os.MkdirTemp(dir, ".probe-*")
+	scratch, err := os.MkdirTemp(dir, scratchName)
 	if err != nil {
 		return explain(dir, err)
 	}
 	defer os.RemoveAll(scratch)
 	err = probeWAL(scratch, "")
-	if err == nil || full(err) {
+	if err == nil || full(scratch, err) {
 		return explain(dir, err)
 	}
 	return notLocal(dir, err)

@@ -46,7 +46,7 @@ func still(dir string) bool {
 	if info, err := os.Stat(filepath.Join(dir, dbName+"-wal")); err == nil && info.Size() > 0 {
 		return false
 	}
-	f, err := os.CreateTemp(dir, ".probe-*")
+	f, err := os.CreateTemp(dir, scratchName)
 	if err != nil {
 		return true
 	}
@@ -155,16 +155,13 @@ func (r *Reader) Frame(ctx context.Context, evaluation int64) (frame []byte, err
 
 // check tells a run of ours, of this version, from anything else.
 func (r *Reader) check(ctx context.Context) error {
-	var app, version, tables int
+	var app, version int
 	err := errors.Join(
 		r.db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&app),
-		r.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version),
-		r.db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables))
+		r.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version))
 	switch {
 	case err != nil:
 		return explain(r.dir, err)
-	case tables == 0 && version == 0:
-		return noRun(r.dir)
 	case app != application:
 		return fmt.Errorf("store: %s is a database of another program (application id %#x): name the folder of a run", filepath.Join(r.dir, dbName), app)
 	case version != Version:

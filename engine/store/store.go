@@ -27,6 +27,8 @@ const (
 	dbName     = "run.db"
 	lockName   = "run.lock"
 	hiddenName = "hidden"
+
+	scratchName = ".scratch-*" // made and removed by probe and birth; sweep removes what a crash left
 )
 
 //go:embed schema.sql
@@ -53,14 +55,14 @@ func Create(dir string, meta Meta) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, hiddenName), 0o777); err != nil {
 		return nil, explain(dir, err)
 	}
-	s, err := open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.initialise(meta); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return open(dir, func() error {
+		if err := present(dir); err == nil {
+			return fmt.Errorf("store: %w in %s: open it, or choose another folder", ErrExists, dir)
+		} else if !errors.Is(err, ErrNoRun) {
+			return err
+		}
+		return explain(dir, birth(dir, meta))
+	})
 }
 
 // Open opens the run in dir, checks it, and sweeps away hidden files that a crash left without a row.
@@ -69,18 +71,7 @@ func Open(dir string) (*Store, error) {
 	if err := present(dir); err != nil {
 		return nil, err
 	}
-	s, err := open(dir)
-	if err != nil {
-		return nil, err
-	}
-	err = s.check()
-	if err == nil {
-		err = s.sweep()
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return open(dir, func() error { return nil })
 }
 
 // Close waits for queued writes, folds the log back into run.db and frees the folder. Closing twice is allowed.
@@ -147,58 +138,92 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 	return explain(s.dir, s.writer.write(ctx, do))
 }
 
-// open takes the lock of dir and opens run.db in it, whatever it holds.
-func open(dir string) (*Store, error) {
-	if err := probe(dir); err != nil {
-		return nil, err
+// open takes the lock of dir, lets prepare see to it that there is a run, and opens, checks and sweeps it.
+func open(dir string, prepare func() error) (*Store, error) {
+	if kind := network(dir); kind != "" {
+		return nil, notLocal(dir, fmt.Errorf("it is on %s", kind))
 	}
 	held, err := lock(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openLocked(dir)
+	err = probe(dir)
+	if err == nil {
+		err = prepare()
+	}
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
-	s.lock = held
-	return s, nil
+	return openLocked(dir, held)
 }
 
-func openLocked(dir string) (*Store, error) {
-	db, err := connect(dir, "mode=rwc", "journal_mode(wal)", "synchronous(full)", "foreign_keys(1)", "journal_size_limit(67108864)")
+// openLocked takes the lock held, also when it fails.
+func openLocked(dir string, held *os.File) (*Store, error) {
+	db, conn, err := connectWriter(dir)
 	if err != nil {
-		return nil, explain(dir, err)
-	}
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		return nil, errors.Join(explain(dir, err), db.Close())
+		return nil, errors.Join(explain(dir, err), held.Close())
 	}
 	reader, err := connect(dir, "mode=ro", "query_only(1)")
 	if err != nil {
-		return nil, errors.Join(explain(dir, err), conn.Close(), db.Close())
+		return nil, errors.Join(explain(dir, err), conn.Close(), db.Close(), held.Close())
 	}
-	return &Store{Reader: &Reader{dir: dir, db: reader}, db: db, writer: startWriter(conn)}, nil
+	s := &Store{Reader: &Reader{dir: dir, db: reader}, lock: held, db: db, writer: startWriter(conn)}
+	err = s.check()
+	if err == nil {
+		err = s.sweep()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
-// initialise makes the tables and writes meta in one transaction, so that a run exists whole or not at all.
-func (s *Store) initialise(meta Meta) error {
-	err := s.Reader.check(context.Background())
-	if err == nil {
-		return fmt.Errorf("store: %w in %s: open it, or choose another folder", ErrExists, s.dir)
+func connectWriter(dir string) (*sql.DB, *sql.Conn, error) {
+	db, err := connect(dir, "mode=rw", "journal_mode(wal)", "synchronous(full)", "foreign_keys(1)", "journal_size_limit(67108864)")
+	if err != nil {
+		return nil, nil, err
 	}
-	if !errors.Is(err, ErrNoRun) {
-		return err
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
 	}
-	err = s.write(context.Background(), func(t *tx) error { return t.create(meta) })
+	return db, conn, nil
+}
+
+// birth makes run.db aside and moves it into dir when it is whole and durable: a run exists whole or not at all.
+func birth(dir string, meta Meta) error {
+	scratch, err := os.MkdirTemp(dir, scratchName)
 	if err != nil {
 		return err
 	}
-	for _, d := range []string{s.dir, filepath.Dir(s.dir)} {
-		if err := syncDir(d); err != nil {
-			return explain(s.dir, err)
-		}
+	defer os.RemoveAll(scratch)
+	db, err := connect(scratch, "mode=rwc", "journal_mode(wal)", "synchronous(full)")
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := errors.Join(fill(db, meta), db.Close()); err != nil { // closing folds the log into the file
+		return err
+	}
+	if err := os.Rename(filepath.Join(scratch, dbName), filepath.Join(dir, dbName)); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+}
+
+// fill makes the tables and writes meta.
+func fill(db *sql.DB, meta Meta) error {
+	one := 1
+	cols := append(meta.columns(), column{"one", &one})
+	args, err := values(cols)
+	if err != nil {
+		return fmt.Errorf("meta: %w", err)
+	}
+	marks := fmt.Sprintf("; PRAGMA application_id = %d; PRAGMA user_version = %d", application, Version)
+	if _, err := db.Exec(schema + marks); err != nil {
+		return err
+	}
+	_, err = db.Exec(insertSQL("meta", cols), args...)
+	return err
 }
 
 // check tells a run of ours, whole and of this version, from anything else.
@@ -223,17 +248,19 @@ func (s *Store) check() error {
 // checkBytes is the size of run.db up to which Open reads it all to find damage: about a second's work.
 const checkBytes = 256 << 20
 
-// present returns ErrNoRun when dir has no run.db, or an empty one that an interrupted Create left behind.
+// present returns ErrNoRun when dir has no run.db. An empty one, or a log without it, is damage: Create makes
+// run.db whole.
 func present(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, dbName))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		if lost(dir) {
-			return fmt.Errorf("store: %w: %s has a log but no %s: restore the file, or choose another folder", ErrDamaged, dir, dbName)
-		}
-		return noRun(dir)
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !lost(dir):
+		return fmt.Errorf("store: %w in %s: create one there, or name the folder of a run", ErrNoRun, dir)
+	case errors.Is(err, fs.ErrNotExist):
+		return damaged(dir, dbName+" is missing, though its log is there")
+	case err != nil:
 		return explain(dir, err)
+	case info.Size() == 0:
+		return damaged(filepath.Join(dir, dbName), "it is empty")
 	}
 	return nil
 }

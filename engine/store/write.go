@@ -102,23 +102,3 @@ func (t *tx) trim(table, last string, n int, key []column) error {
 func at(r *Round) []column { return []column{{"branch", &r.Branch}, {"round", &r.N}} }
 
 func ordinal(name string, i int) column { return column{name, &i} }
-
-// create makes the tables.
-func (t *tx) create(meta Meta) error {
-	for _, statement := range strings.SplitAfter(schema, ";\n") {
-		if strings.TrimSpace(statement) == "" {
-			continue
-		}
-		if _, err := t.exec(statement); err != nil {
-			return err
-		}
-	}
-	if _, err := t.insert("meta", append(meta.columns(), ordinal("one", 1))); err != nil {
-		return err
-	}
-	if _, err := t.exec(fmt.Sprintf("PRAGMA application_id = %d", application)); err != nil {
-		return err
-	}
-	_, err := t.exec(fmt.Sprintf("PRAGMA user_version = %d", Version))
-	return err
-}
