@@ -45,7 +45,7 @@ type gguf struct {
 
 func tinyFile() []byte {
 	g := &gguf{random: rand.New(rand.NewPCG(2611, 8483))}
-	vocab := g.tokenizer()
+	vocab := g.tokenizer("qwen2")
 	for _, kv := range []struct {
 		key string
 		n   uint32
@@ -79,7 +79,7 @@ func tinyFile() []byte {
 }
 
 // tokenizer writes a vocabulary of the 256 bytes in GPT-2's alphabet and the special tokens, without merges.
-func (g *gguf) tokenizer() (vocab int) {
+func (g *gguf) tokenizer(arch string) (vocab int) {
 	var words []string
 	var kinds []uint32
 	for b := range 256 {
@@ -88,7 +88,7 @@ func (g *gguf) tokenizer() (vocab int) {
 	for _, special := range []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"} {
 		words, kinds = append(words, special), append(kinds, 3)
 	}
-	g.string("general.architecture", "qwen2")
+	g.string("general.architecture", arch)
 	g.string("general.name", "tiny")
 	g.string("tokenizer.ggml.model", "gpt2")
 	g.string("tokenizer.ggml.pre", "qwen2")
