@@ -354,7 +354,7 @@ func (p *Program) SimpleRender() map[string]any {
 	t := p.facts()
 	body := t.html()
 	if p.returned != nil {
-		body += p.problem.Picture(p.returned).Inline()
+		body += p.problem.Picture(p.returned).Embed()
 	}
 	if diff := p.Diff(); diff != "" {
 		body += folded(fmt.Sprintf("change against program %d", p.parent.ID), diffHTML(diff))

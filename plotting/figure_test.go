@@ -2,6 +2,7 @@ package plotting_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"flag"
@@ -283,4 +284,28 @@ func TestConcurrentRender(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestEmbed: the image carries the figure's SVG, at its size, and its text can't leave the attribute.
+func TestEmbed(t *testing.T) {
+	scene := hexagonal()
+	scene.Title = `"><script>alert(1)</script>`
+	figure := plotting.Shapes(scene)
+	var image struct {
+		Src    string `xml:"src,attr"`
+		Alt    string `xml:"alt,attr"`
+		Width  int    `xml:"width,attr"`
+		Height int    `xml:"height,attr"`
+	}
+	if err := xml.Unmarshal([]byte(strings.TrimSuffix(figure.Embed(), ">")+"/>"), &image); err != nil {
+		t.Fatal(err)
+	}
+	data, ok := strings.CutPrefix(image.Src, "data:image/svg+xml;base64,")
+	svg, err := base64.StdEncoding.DecodeString(data)
+	if !ok || err != nil || !bytes.Equal(svg, figure.SVG()) {
+		t.Errorf("the image carries %.60q, %v", image.Src, err)
+	}
+	if ratio := float64(image.Width) / float64(image.Height); image.Alt != scene.Title || math.Abs(ratio-float64(figure.Width/figure.Height)) > 0.01 {
+		t.Errorf("alt %q, %d × %d pixels", image.Alt, image.Width, image.Height)
+	}
 }

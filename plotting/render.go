@@ -2,6 +2,9 @@ package plotting
 
 import (
 	"bytes"
+	"encoding/base64"
+	"fmt"
+	"html"
 	"math"
 	"strings"
 
@@ -15,7 +18,8 @@ const notebookDPI = 192 // twice what a page shows at 100 %, sharp on dense scre
 //
 // There is no text/html on purpose. JupyterLab prefers it to everything else, and strips inline SVG from it when
 // the notebook isn't trusted, which every notebook is not that was executed elsewhere; with these three it shows
-// the SVG in a trusted notebook and the PNG in any other. Inline is for pages of one's own.
+// the SVG in a trusted notebook and the PNG in any other. Within HTML, Embed stands that cleaning; Inline is for pages
+// of one's own.
 func (f *Figure) SimpleRender() map[string]any {
 	return map[string]any{
 		"image/svg+xml": string(f.SVG()),
@@ -43,4 +47,12 @@ func (f *Figure) String() string { return strings.TrimSpace(f.Title + "\n" + f.C
 func (f *Figure) Inline() string {
 	svg := f.SVG()
 	return string(svg[bytes.Index(svg, []byte("<svg")):])
+}
+
+// Embed is the figure as an <img> element that carries its SVG: for HTML that a notebook shows, trusted or not. It has
+// no hover titles.
+func (f *Figure) Embed() string {
+	data := base64.StdEncoding.EncodeToString(f.SVG())
+	return fmt.Sprintf(`<img src="data:image/svg+xml;base64,%s" alt="%s" width="%.0f" height="%.0f">`,
+		data, html.EscapeString(printable(f.Title)), f.Width.Dots(96), f.Height.Dots(96))
 }
