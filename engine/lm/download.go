@@ -234,11 +234,10 @@ func (p *partial) reset() error {
 	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	err := os.Remove(p.etagPath())
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
+	if err := os.Remove(p.etagPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
-	return errors.Join(err, p.file.Truncate(0))
+	return p.file.Truncate(0)
 }
 
 // accept prepares for the body of a response: the rest of the file, or all of it.
@@ -274,18 +273,25 @@ func (p *partial) Write(b []byte) (int, error) {
 // the download may be tried again.
 func (p *partial) finish(dest string, want wanted, resumed bool) error {
 	if err := want.check(p.size, hex.EncodeToString(p.hash.Sum(nil))); err != nil {
-		err = errors.Join(err, p.reset())
+		err = errors.Join(err, dropPartial(dest))
 		if !resumed {
 			err = fmt.Errorf("%w: %w", errFinal, err)
 		}
 		return err
 	}
-	etag := p.etagPath()
 	if err := publish(p.file.Name(), dest); err != nil {
 		return err
 	}
-	if err := os.Remove(etag); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	return dropPartial(dest)
+}
+
+// dropPartial removes what unfinished downloads of dest left.
+func dropPartial(dest string) error {
+	var errs []error
+	for _, suffix := range []string{".incomplete", ".incomplete.etag"} {
+		if err := os.Remove(dest + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
