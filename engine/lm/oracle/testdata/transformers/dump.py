@@ -4,7 +4,7 @@
 
 Writes into FOLDER, for each case, NAME/config.json and NAME/expected.safetensors, and sampling.json, philox.json,
 tokenizer.json. The weights are not written but drawn from numpy's Philox generator by weight(); the Go test draws the
-same ones. One case keeps its own model.safetensors as save_pretrained makes it.
+same ones. One case also keeps its model.safetensors as save_pretrained makes it.
 """
 import json
 import pathlib
@@ -44,9 +44,11 @@ STEPS = 12            # latent steps
 
 
 def weight(seed, index, name, shape):
-    """Tensor `index` (in sorted order of names) of a model: 8-bit numbers, exact in fp32, fp16 and bf16."""
-    words = np.random.Philox(key=np.array([seed, index], dtype=np.uint64)).random_raw(int(np.prod(shape)))
-    u = (words >> np.uint64(56)).astype(np.int64) - 128
+    """Tensor `index` (in sorted order of names) of a model: 8-bit numbers, exact in fp32, fp16 and bf16. They are the
+    draws 1, 2, … of lm.Key{Run: seed, Swarm: index}: the first word of each block of four."""
+    counter = np.array([0, 0, index, 0], dtype=np.uint64)  # numpy raises it before the first block
+    words = np.random.Philox(key=np.array([seed, 0], dtype=np.uint64), counter=counter).random_raw(4 * int(np.prod(shape)))
+    u = (words[::4] >> np.uint64(56)).astype(np.int64) - 128
     if "norm" in name:
         values = 1 + (u >> 1) / 128
     elif name.endswith(".bias"):

@@ -1,0 +1,219 @@
+package oracle
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"skep/engine/lm"
+	"skep/engine/lm/cpu"
+	"skep/engine/lm/lmtest"
+)
+
+// dumped is what dump.cpp writes of one prompt; logits and lse are in units of 1e-4.
+type dumped struct {
+	Tokens, Greedy []lm.Token
+	Text           string // of Greedy
+	Rows           []struct {
+		At     int
+		LSE    float64
+		IDs    []lm.Token
+		Logits []float64
+	}
+}
+
+const unit = 1e-4
+
+func readDump(t *testing.T, name string) []dumped {
+	t.Helper()
+	file, err := os.Open("testdata/llamacpp/" + name + ".jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var prompts []dumped
+	lines := bufio.NewScanner(unzipped)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var d dumped
+		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		prompts = append(prompts, d)
+	}
+	if lines.Err() != nil || len(prompts) != 20 {
+		t.Fatalf("%s: %d prompts, error %v", name, len(prompts), lines.Err())
+	}
+	return prompts
+}
+
+// logits are the rows of a prompt and its continuation at the dump's positions.
+func logits(t *testing.T, b lm.Backend, d dumped) [][]float32 {
+	t.Helper()
+	tokens := slices.Concat(d.Tokens, d.Greedy[:len(d.Rows)-1-firstGreedy(d)])
+	block := b.New()
+	defer b.Free(block)
+	out := pass(t, b, lm.Span{Tokens: tokens, Into: block, Want: lm.Want{All: true, Logits: true}})
+	rows := make([][]float32, len(d.Rows))
+	for i, row := range d.Rows {
+		rows[i] = out.Logits[row.At]
+	}
+	return rows
+}
+
+// firstGreedy is the index in Rows of the prompt's last row, the one that draws the first token of Greedy.
+func firstGreedy(d dumped) int {
+	last := len(d.Tokens) - 1
+	for i, row := range d.Rows {
+		if row.At == last {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestSmolLM(t *testing.T) { compareWithLlamaCPP(t, lmtest.SmolLM(t), "smollm2-135m") }
+
+// TestQwen runs where the default model has been pulled already; REQUIRE_QWEN=1 pulls it, 491 MB.
+func TestQwen(t *testing.T) {
+	require := os.Getenv("REQUIRE_QWEN") != ""
+	path, err := lm.Pull(t.Context(), lm.DefaultModel, lm.PullOptions{Offline: !require})
+	if errors.Is(err, lm.ErrOffline) && !require {
+		t.Skip("the model is not in the cache; REQUIRE_QWEN=1 pulls it")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareWithLlamaCPP(t, path, "qwen2.5-coder-0.5b")
+}
+
+func compareWithLlamaCPP(t *testing.T, path, name string) {
+	m, err := lm.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	b, err := cpu.New(m, cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, shipped := readDump(t, name+"-f32"), readDump(t, name+"-shipped")
+	t.Run("tokens", func(t *testing.T) { checkTokens(t, m.Tokenizer, exact) })
+	t.Run("greedy text", func(t *testing.T) { checkGreedy(t, b, m.Tokenizer, exact) })
+	t.Run("logits", func(t *testing.T) {
+		var onExact, asShipped difference
+		for i := range exact {
+			rows := logits(t, b, exact[i])
+			onExact.add(rows, exact[i])
+			if !slices.Equal(exact[i].Greedy, shipped[i].Greedy) {
+				rows = logits(t, b, shipped[i])
+			}
+			asShipped.add(rows, shipped[i])
+		}
+		t.Logf("on exact weights: %v", onExact)
+		t.Logf("as shipped: %v", asShipped)
+		onExact.checkExact(t)
+		asShipped.checkShipped(t)
+	})
+}
+
+func checkTokens(t *testing.T, tok *lm.Tokenizer, prompts []dumped) {
+	var texts []string
+	readJSON(t, "testdata/llamacpp/prompts.json", &texts)
+	for i, d := range prompts {
+		if got := tok.EncodeSpecial(texts[i]); !slices.Equal(got, d.Tokens) {
+			t.Errorf("prompt %d: tokens %v, want %v", i, got, d.Tokens)
+		}
+		if got := tok.Decode(d.Greedy); string([]rune(got)) != string([]rune(d.Text)) {
+			t.Errorf("prompt %d: text %q, want %q", i, got, d.Text)
+		}
+	}
+}
+
+// difference sums up how far our logits are from dumped ones.
+type difference struct {
+	rows, sameBest int
+	largest        float64   // of the logits and log-sum-exps
+	margins        []float64 // where the best tokens differ: ours over theirs, on our side
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("best token equal at %d of %d positions, logits at most %.1e apart, margins of the rest %.3f", d.sameBest, d.rows, d.largest, d.margins)
+}
+
+func (d *difference) add(logits [][]float32, prompt dumped) {
+	for i, row := range prompt.Rows {
+		best := lm.Rank(logits[i], 1)
+		d.rows++
+		d.largest = max(d.largest, math.Abs(best.LogSum-row.LSE*unit))
+		for k, id := range row.IDs {
+			d.largest = max(d.largest, math.Abs(float64(logits[i][id])-row.Logits[k]*unit))
+		}
+		if best.Tokens[0] == row.IDs[0] {
+			d.sameBest++
+		} else {
+			d.margins = append(d.margins, float64(best.Logits[0]-logits[i][row.IDs[0]]))
+		}
+	}
+}
+
+// checkExact holds against llama.cpp on the file requantised to F32: the same numbers, since both sides decode the
+// shipped weights exactly.
+func (d difference) checkExact(t *testing.T) {
+	if !(d.largest <= 1e-2) {
+		t.Errorf("on exact weights the logits are %.1e apart, tolerance 1e-2", d.largest)
+	}
+}
+
+// checkShipped holds against llama.cpp on the file as shipped, where it also rounds activations to eight bits.
+func (d difference) checkShipped(t *testing.T) {
+	if float64(d.sameBest) < 0.98*float64(d.rows) {
+		t.Errorf("as shipped the best token is equal at %d of %d positions only", d.sameBest, d.rows)
+	}
+	for _, margin := range d.margins {
+		if !(margin < 2*d.largest) {
+			t.Errorf("as shipped another token is best by %.3f, though the logits differ by at most %.3f", margin, d.largest)
+		}
+	}
+}
+
+// checkGreedy writes all prompts together. A text may leave llama.cpp's only where its two best logits are closer
+// than both sides' tolerance.
+func checkGreedy(t *testing.T, b lm.Backend, tok lm.Detokenizer, prompts []dumped) {
+	streams := make([]lm.Stream, len(prompts))
+	for i, d := range prompts {
+		block := b.New()
+		defer b.Free(block)
+		streams[i] = lm.Stream{Prompt: lm.Span{Tokens: d.Tokens, Into: block}, Sampling: lm.Sampling{MaxNew: 32}, Draft: lm.NewDrafter()}
+	}
+	written, err := lm.Decode(t.Context(), b, tok, streams, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for i, d := range prompts {
+		if slices.Equal(written[i].Tokens, d.Greedy) {
+			same++
+			continue
+		}
+		at := 0
+		for at < min(len(d.Greedy), len(written[i].Tokens)) && written[i].Tokens[at] == d.Greedy[at] {
+			at++
+		}
+		row := d.Rows[min(firstGreedy(d)+at, len(d.Rows)-1)]
+		if margin := (row.Logits[0] - row.Logits[1]) * unit; margin > 2e-2 {
+			t.Errorf("prompt %d: token %d differs though llama.cpp's margin is %.4f\ngot  %q\nwant %q", i, at, margin, written[i].Text, d.Text)
+		}
+	}
+	t.Logf("%d of %d texts are llama.cpp's", same, len(prompts))
+}
