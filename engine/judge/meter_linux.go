@@ -41,7 +41,7 @@ func (m *meter) over() cause {
 	switch {
 	case use.cpu > m.CPU:
 		return overCPU
-	case time.Since(m.start) > m.Wall:
+	case m.late():
 		return overWall
 	case use.resident > m.Memory:
 		return overMemory
@@ -51,6 +51,23 @@ func (m *meter) over() cause {
 		return overScratch
 	}
 	return ""
+}
+
+// late says whether the wall limit is passed, without the time spent waiting for a processor.
+func (m *meter) late() bool {
+	passed := time.Since(m.start)
+	return passed > m.Wall && (passed-runDelay(m.pid) > m.Wall || passed > maxStarved*m.Wall)
+}
+
+// runDelay is how long a process's main thread has been ready to run and did not; 0 where the kernel does not tell.
+func runDelay(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(fields[1], 10, 64)
+	return time.Duration(ns)
 }
 
 // scratchOver adds up the blocks of the scratch folder's files, those that only a descriptor still holds included.

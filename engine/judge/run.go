@@ -17,6 +17,10 @@ const (
 	lingerGrace    = time.Second     // for a candidate to end after a complete frame
 	pipePatience   = 2 * time.Second // for the pipes to run dry when nothing lives any more
 	outerPatience  = 10 * time.Second
+
+	// Time in which a candidate could run but got no processor does not count as wall time: it is our load, not its
+	// doing. That holds up to this many times the limit.
+	maxStarved = 4
 )
 
 // run starts one candidate, follows it to its end and says what came of it; verifying is the caller's. The error is
@@ -27,7 +31,7 @@ func (j *Judge) run(ctx context.Context, work job) (Result, error) {
 		return j.infra(err.Error()), nil
 	}
 	s := listen(p)
-	end, lingering := s.follow(ctx, p, work.limits.Wall+outerPatience)
+	end, lingering := s.follow(ctx, p, maxStarved*work.limits.Wall+outerPatience)
 	if !s.dry() {
 		return j.infra("the candidate's pipes stay open although none of its processes lives"), ctx.Err()
 	}

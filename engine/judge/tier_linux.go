@@ -127,7 +127,7 @@ func (t *tierC) request(j job) ([]byte, error) {
 		"entry": j.entry, "path": t.python.Path, "filter": t.filter, "placeholder": selfPID,
 		"limits": map[string]int64{
 			"AS": j.limits.MemoryBytes + addressSlack, "CPU": int64(math.Ceil(j.limits.CPU.Seconds())) + 1,
-			"FSIZE": maxScratchBytes, "NOFILE": maxOpenFiles, "CORE": 0, "NPROC": int64(tasksOf(user) + spareTasks),
+			"FSIZE": maxScratchBytes / 2, "NOFILE": maxOpenFiles, "CORE": 0, "NPROC": int64(tasksOf(user) + spareTasks),
 		},
 	})
 	if err != nil {

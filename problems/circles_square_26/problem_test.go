@@ -86,7 +86,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("exact sum %s, published %s", got, p.Decimal)
 	}
 	v := Problem{}.Verify(returns(p.Data.Circles, value.Nil{}))
-	if *v.Value != reference || *v.Numbers.SearchScore != 1 || math.Abs(*v.Numbers.Table1Score-1) > 1e-15 {
+	if *v.Value != reference || *v.Numbers.SearchScore != 1 || *v.Numbers.Table1Score != 1 {
 		t.Errorf("value %v, search score %v, Table 1 score %v; want %v, 1, 1", *v.Value, *v.Numbers.SearchScore, *v.Numbers.Table1Score, reference)
 	}
 }

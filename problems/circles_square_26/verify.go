@@ -61,15 +61,14 @@ var upperBound = math.Sqrt(count/math.Pi) + count*1e-6
 // numbers fills the four scores of a tolerantly feasible packing.
 //
 //   - search score: value / v_AE, what ranks.
-//   - Table 1: the evaluator divides by the rounded 2.635; the paper rescales such scores to the exact v_AE.
+//   - Table 1: the evaluator divides by the rounded 2.635, and the paper rescales such scores to the exact v_AE, which
+//     cancels the divisor: value/2.635 · 2.635/v_AE. Same rule, so the same number as the search score here.
 //   - Table S5: the value under AlphaEvolve's exact constraints. The paper does not say how it repairs a packing that
 //     holds within the tolerance only; here all radii shrink by one common factor, as little as an exact check allows.
 //   - strict value: the value itself where the packing is strictly feasible as returned.
 func numbers(p packing, sum float64, strict bool) spec.Numbers {
-	const divisor = 2.635
-	search := sum / reference
-	table1 := sum / divisor * (divisor / reference)
-	n := spec.Numbers{SearchScore: &search, Table1Score: &table1}
+	score := sum / reference
+	n := spec.Numbers{SearchScore: &score, Table1Score: &score}
 	if strict {
 		n.TableS5Value, n.StrictValue = &sum, &sum
 	} else if shrunk, ok := p.shrink(); ok {
