@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"skep/problems"
+	"skep/problems/spec"
 )
 
 // column ties a column to the field it is read into and written from. field is a pointer that database/sql can
@@ -108,7 +108,7 @@ func (p *Program) columns() []column {
 	}
 }
 
-// columns of an evaluation, without the frame: it may be 16 MiB, so only View.Frame reads it.
+// columns of an evaluation, without the frame: it may be 16 MiB, so only Reader.Frame reads it.
 func (e *Evaluation) columns() []column {
 	return []column{
 		{"program", &e.Program}, {"repeat", &e.Repeat}, {"outcome", (*string)(&e.Outcome)}, {"message", &e.Message},
@@ -171,7 +171,7 @@ type (
 		p     any    // pointer to a slice or a json.RawMessage
 		empty string // what a nil one is stored as: "null" or "[]"
 	}
-	margins struct{ p *[]problems.Margin } // TEXT, a JSON list of objects
+	margins struct{ p *[]spec.Margin } // TEXT, a JSON list of objects
 )
 
 func (u unix) Value() (driver.Value, error) {
@@ -282,7 +282,7 @@ func (m margins) Scan(v any) error {
 	}
 	*m.p = nil
 	for _, r := range rows {
-		*m.p = append(*m.p, problems.Margin{Family: r.Family, Slack: float64(r.Slack), At: r.At})
+		*m.p = append(*m.p, spec.Margin{Family: r.Family, Slack: float64(r.Slack), At: r.At})
 	}
 	return nil
 }

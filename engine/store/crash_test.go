@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -31,12 +32,16 @@ func TestKillLosesNothing(t *testing.T) {
 	t.Logf("%d programs acknowledged, %d stored", len(acknowledged), last)
 }
 
-// killWriter runs a writing child, kills it some moment after its first word, and notes what it had acknowledged.
+// killWriter runs a writing child, kills it some moment after its first word, and notes what it had acknowledged until
+// then.
 func killWriter(t *testing.T, dir string, acknowledged map[int64]string, hidden map[int]bool) {
 	t.Helper()
 	c := start(t, inRole("write", dir))
-	time.AfterFunc(time.Duration(40+rand.IntN(120))*time.Millisecond, func() { c.Process.Kill() })
+	var once sync.Once
 	for c.lines.Scan() {
+		once.Do(func() {
+			time.AfterFunc(time.Duration(rand.IntN(150))*time.Millisecond, func() { c.Process.Kill() })
+		})
 		var id int64
 		var code string
 		var n int

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"skep/problems"
+	"skep/problems/spec"
 )
 
 // Main is the branch of a run that is no fork.
@@ -49,14 +49,14 @@ type Evaluation struct {
 	ID      int64 // given by the store
 	Program int64
 	Repeat  int // 0: the one that ranks; 1, 2, …: run again
-	Outcome problems.Outcome
+	Outcome spec.Outcome
 	Message string
 	Value   *float64
 	Claim   *float64 // what the program itself said; never used
 	Strict  *bool    // feasible at tolerance 0; nil: unknown
-	Numbers problems.Numbers
-	Margins []problems.Margin
-	Frame   []byte // what was returned, at most MaxFrame bytes. Reads of programs leave it nil: see View.Frame
+	Numbers spec.Numbers
+	Margins []spec.Margin
+	Frame   []byte // what was returned, at most MaxFrame bytes. Reads of programs leave it nil: see Reader.Frame
 	Stdout  string // cut to MaxOutput bytes, head and tail kept
 	Stderr  string // the same
 	CPU     time.Duration
@@ -145,7 +145,7 @@ type What string
 // Shapes: A agents of all swarms in order, m latent steps, D model width.
 const (
 	Means        What = "means"        // [A, D] float32, Eq. 4, arXiv 2611.08483
-	Margins      What = "margins"      // [A] float32, Eq. 5: distance to the nearest kept agent when it was chosen
+	Margins      What = "margins"      // [A] float32, Eq. 5: smallest cosine distance to those kept before
 	Trajectories What = "trajectories" // [A, m, D] float16
 )
 

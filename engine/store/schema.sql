@@ -65,7 +65,7 @@ CREATE TABLE rounds (
   round   INTEGER NOT NULL CHECK (round >= 0),
   stage   TEXT NOT NULL CHECK (stage IN (
     'formed', 'reasoned', 'filtered', 'written', 'tuned', 'evaluated', 'committed')),
-  forked  TEXT,
+  forked  TEXT NOT NULL,
   seen    INTEGER NOT NULL,
   started REAL NOT NULL,
   extra   TEXT NOT NULL CHECK (json_valid(extra)),

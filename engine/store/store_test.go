@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"skep/problems"
+	"skep/problems/spec"
 )
 
 func testMeta() Meta {
@@ -54,9 +54,9 @@ func sampleProgram() Program {
 }
 
 func sampleEvaluation() Evaluation {
-	return Evaluation{Outcome: problems.Infeasible, Message: "circles 3 and 7 overlap by 1e-3", Value: ptr(2.5), Claim: ptr(math.Inf(1)), Strict: ptr(false),
-		Numbers: problems.Numbers{SearchScore: ptr(0.5), Table1Score: ptr(0.25), TableS5Value: nil, StrictValue: ptr(-0.0)},
-		Margins: []problems.Margin{{Family: "pairs", Slack: -1e-3, At: "circles 3 and 7"}, {Family: "walls", Slack: math.Inf(-1)}},
+	return Evaluation{Outcome: spec.Infeasible, Message: "circles 3 and 7 overlap by 1e-3", Value: ptr(2.5), Claim: ptr(math.Inf(1)), Strict: ptr(false),
+		Numbers: spec.Numbers{SearchScore: ptr(0.5), Table1Score: ptr(0.25), TableS5Value: nil, StrictValue: ptr(-0.0)},
+		Margins: []spec.Margin{{Family: "pairs", Slack: -1e-3, At: "circles 3 and 7"}, {Family: "walls", Slack: math.Inf(-1)}},
 		Frame:   []byte{0, 1, 255}, Stdout: "out", Stderr: "err", CPU: 1500 * time.Millisecond, Wall: 2 * time.Second, Tier: "C", Host: "box", Created: when(1.8e9 + 0.25)}
 }
 
@@ -96,11 +96,11 @@ func TestProgramComesBack(t *testing.T) {
 		t.Errorf("first id %d", id)
 	}
 	again := e
-	again.Program, again.Repeat, again.Outcome = 1, 1, problems.TimeoutCPU
+	again.Program, again.Repeat, again.Outcome = 1, 1, spec.TimeoutCPU
 	if _, err := s.AddEvaluation(ctx, again); err != nil {
 		t.Fatal(err)
 	}
-	if id := add(t, s, Program{Kind: "tuner", Swarm: -1}, Evaluation{Outcome: problems.SyntaxError, Value: ptr(math.NaN())}); id != 2 {
+	if id := add(t, s, Program{Kind: "tuner", Swarm: -1}, Evaluation{Outcome: spec.SyntaxError, Value: ptr(math.NaN())}); id != 2 {
 		t.Errorf("second id %d", id)
 	}
 
@@ -133,14 +133,14 @@ func TestBest(t *testing.T) {
 	if _, ok, err := s.Best(ctx, Main); ok || err != nil {
 		t.Fatalf("an empty run has a best: %v %v", ok, err)
 	}
-	score := func(branch string, v float64, o problems.Outcome) int64 {
-		return add(t, s, Program{Branch: branch, Kind: "fresh"}, Evaluation{Outcome: o, Numbers: problems.Numbers{SearchScore: ptr(v)}})
+	score := func(branch string, v float64, o spec.Outcome) int64 {
+		return add(t, s, Program{Branch: branch, Kind: "fresh"}, Evaluation{Outcome: o, Numbers: spec.Numbers{SearchScore: ptr(v)}})
 	}
-	score(Main, 0.5, problems.OK)
-	want := score(Main, 0.7, problems.OK)
-	score(Main, 0.7, problems.OK)
-	score(Main, 0.9, problems.Suspicious)
-	score("side", 0.8, problems.OK)
+	score(Main, 0.5, spec.OK)
+	want := score(Main, 0.7, spec.OK)
+	score(Main, 0.7, spec.OK)
+	score(Main, 0.9, spec.Suspicious)
+	score("side", 0.8, spec.OK)
 	if p, ok, err := s.Best(ctx, Main); err != nil || !ok || p.ID != want {
 		t.Errorf("best is %d (%v, %v), want %d", p.ID, ok, err, want)
 	}
