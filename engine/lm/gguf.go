@@ -74,10 +74,10 @@ func parseGGUF(data []byte) (*gguf, error) {
 			return nil, r.err
 		}
 	}
-	if err := g.readTensors(r, nTensors); err != nil {
-		return nil, err
+	if n, err := g.int("split.count"); err == nil && n > 1 {
+		return nil, fmt.Errorf("%w: the file is one of %d parts: join them with llama-gguf-split --merge", ErrModel, n)
 	}
-	return g, nil
+	return g, g.readTensors(r, nTensors)
 }
 
 // The least bytes that one entry of the two tables can take: name length, then type and value, or dimensions, type

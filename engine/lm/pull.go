@@ -144,6 +144,12 @@ func (o PullOptions) url(ctx context.Context, address string) (string, error) {
 	if base == "." || base == "/" {
 		return "", fmt.Errorf("the URL names no file")
 	}
+	if u.Host == hubURL().Host { // addresses of the hub's web pages
+		if parts := strings.Split(strings.Trim(u.Path, "/"), "/"); len(parts) == 2 {
+			return o.repo(ctx, strings.Join(parts, "/"), "")
+		}
+		u.Path = strings.Replace(u.Path, "/blob/", "/resolve/", 1)
+	}
 	folder := fmt.Sprintf("url-%x", sha256.Sum256([]byte(u.String())))[:16]
 	return o.once(ctx, filepath.Join(o.Dir, folder, base), want, func(dest string) error {
 		o.Log("from " + u.Redacted())

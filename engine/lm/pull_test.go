@@ -342,8 +342,8 @@ func TestPullRepository(t *testing.T) {
 	}
 	hub(t, files, map[string]string{"model.safetensors": sum(files["model.safetensors"])})
 	o := PullOptions{Dir: t.TempDir()}
-	for range 2 {
-		path, err := Pull(t.Context(), "owner/name", o)
+	for _, name := range []string{"owner/name", os.Getenv("HF_ENDPOINT") + "/owner/name"} {
+		path, err := Pull(t.Context(), name, o)
 		if err != nil {
 			t.Fatal(err)
 		}

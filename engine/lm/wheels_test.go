@@ -99,7 +99,7 @@ func TestKnownSources(t *testing.T) {
 				break
 			}
 		}
-		left, err := filepath.Glob(filepath.Join(o.Dir, ".wheels-*"))
+		left, err := filepath.Glob(filepath.Join(o.Dir, "*.wheels"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("%s: %v left behind, %v", name, left, err)
 		}
