@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 // addCoded adds a program whose evaluation repeats its code, so that a reader can tell a torn pair.
@@ -119,6 +121,18 @@ func TestBatchRefusesOne(t *testing.T) {
 	list, err := s.Programs(context.Background())
 	if err != nil || len(list) != 16 {
 		t.Errorf("%d programs, %v; a refused evaluation must take its program with it", len(list), err)
+	}
+}
+
+// Errors of SQLite come with and without a message; after some of them it has undone the transaction by itself.
+func TestHarmless(t *testing.T) {
+	for err, want := range map[error]bool{
+		errors.New("ours"): true, sqlite3.CONSTRAINT_CHECK: true, sqlite3.CONSTRAINT: true, sqlite3.TOOBIG: true,
+		sqlite3.IOERR_WRITE: false, sqlite3.FULL: false, sqlite3.CORRUPT: false, sqlite3.BUSY: false,
+	} {
+		if got := harmless(fmt.Errorf("row: %w", err)); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
@@ -59,7 +60,7 @@ func explain(dir string, err error) error {
 	case errors.Is(err, sqlite3.BUSY):
 		return fmt.Errorf("store: another program holds a write lock on %s: readers must open it with mode=ro (%w)", db, err)
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("store: %s may not be written by this user (%w)", dir, err)
+		return fmt.Errorf("store: %s may not be written by this user; a run that was not closed needs that even to be read: copy the folder (%w)", dir, err)
 	}
 	return fmt.Errorf("store: %s: %w", dir, err)
 }
@@ -115,8 +116,12 @@ func damaged(path, how string) error {
 	return fmt.Errorf("store: %w: %s: %s: restore a copy, or save what is readable with `sqlite3 run.db .recover`", ErrDamaged, path, how)
 }
 
-// lost reports whether dir has a non-empty log without its run.db.
+// lost reports whether dir has a log or hidden states without their run.db.
 func lost(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, dbName+"-wal"))
-	return err == nil && info.Size() > 0
+	if err == nil && info.Size() > 0 {
+		return true
+	}
+	files, _ := os.ReadDir(filepath.Join(dir, hiddenName))
+	return slices.ContainsFunc(files, func(f fs.DirEntry) bool { return ourHidden.MatchString(f.Name()) })
 }

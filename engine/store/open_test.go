@@ -182,6 +182,12 @@ func TestLostDatabase(t *testing.T) {
 	for name, open := range map[string]func() error{
 		"Open":   func() error { _, err := Open(copied); return err },
 		"Create": func() error { _, err := Create(copied, testMeta()); return err },
+		"Create beside hidden states": func() error {
+			dir := filled(t)
+			err := os.Remove(filepath.Join(dir, dbName))
+			_, again := Create(dir, testMeta())
+			return errors.Join(err, again)
+		},
 	} {
 		if err := open(); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)

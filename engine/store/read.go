@@ -40,11 +40,13 @@ func View(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// still reports whether dir cannot change and needs no log: a read-only copy of a closed run. SQLite would want to
-// create its shared memory file there.
+// still reports whether dir cannot change and needs no log: a closed run in a folder that this user may not write to.
+// SQLite would want to create its log and its shared memory there; while someone writes, they exist.
 func still(dir string) bool {
-	if info, err := os.Stat(filepath.Join(dir, dbName+"-wal")); err == nil && info.Size() > 0 {
-		return false
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(filepath.Join(dir, dbName+suffix)); err == nil {
+			return false
+		}
 	}
 	f, err := os.CreateTemp(dir, scratchName)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -172,6 +173,9 @@ func openLocked(dir string, held *os.File) (*Store, error) {
 	if err == nil {
 		err = s.sweep()
 	}
+	if err == nil {
+		err = s.Event(context.Background(), slog.LevelInfo, "opened", "pid", os.Getpid())
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -256,7 +260,7 @@ func present(dir string) error {
 	case errors.Is(err, fs.ErrNotExist) && !lost(dir):
 		return fmt.Errorf("store: %w in %s: create one there, or name the folder of a run", ErrNoRun, dir)
 	case errors.Is(err, fs.ErrNotExist):
-		return damaged(dir, dbName+" is missing, though its log is there")
+		return damaged(dir, dbName+" is missing, though its log or its hidden states are there")
 	case err != nil:
 		return explain(dir, err)
 	case info.Size() == 0:

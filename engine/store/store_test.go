@@ -260,10 +260,14 @@ func TestOutputIsCut(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := create(t)
 	ctx := context.Background()
-	if err := errors.Join(s.Event(ctx, 0, "opened", "tokens", 2140, "api_key", "sk-1"), s.Event(ctx, 8, "full", "round", 3)); err != nil {
+	if err := errors.Join(s.Event(ctx, 0, "written", "tokens", 2140, "api_key", "sk-1"), s.Event(ctx, 8, "full", "round", 3)); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Events(ctx, 0)
+	all, err := s.Events(ctx, 0)
+	if err != nil || len(all) != 3 || !strings.Contains(string(all[0].Line), `"msg":"opened"`) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	list, err := s.Events(ctx, all[0].ID)
 	if err != nil || len(list) != 2 || list[0].Level != "INFO" || list[1].Level != "ERROR" {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -271,7 +275,7 @@ func TestEvents(t *testing.T) {
 	if err := json.Unmarshal(list[0].Line, &line); err != nil {
 		t.Fatal(err)
 	}
-	if line["msg"] != "opened" || line["tokens"] != 2140.0 || line["api_key"] != "redacted" {
+	if line["msg"] != "written" || line["tokens"] != 2140.0 || line["api_key"] != "redacted" {
 		t.Errorf("line %v", line)
 	}
 	if rest, err := s.Events(ctx, list[0].ID); err != nil || len(rest) != 1 {
@@ -288,6 +292,30 @@ func TestFolderWithOddName(t *testing.T) {
 	defer s.Close()
 	if _, err := os.Stat(filepath.Join(dir, dbName)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFolderByALinkAndByARelativeName(t *testing.T) {
+	s := create(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(s.Dir(), link); err != nil {
+		t.Fatal(err)
+	}
+	var used *InUseError
+	if _, err := Open(link); !errors.As(err, &used) {
+		t.Errorf("a run in use, by another name: %v", err)
+	}
+	id := add(t, s, sampleProgram(), sampleEvaluation())
+	t.Chdir(filepath.Dir(s.Dir()))
+	for _, name := range []string{link, "run", "./run/"} {
+		v, err := View(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := v.Program(context.Background(), id); err != nil || p.Hash != "h1" {
+			t.Errorf("%s: %v", name, err)
+		}
+		v.Close()
 	}
 }
 

@@ -142,8 +142,8 @@ func (w *writer) alone(j job) (refused, fatal error) {
 
 // harmless reports whether err leaves the transaction as it was: a refused row, or an error of ours before any SQL.
 func harmless(err error) bool {
-	var e *sqlite3.Error
-	return !errors.As(err, &e) || e.Code() == sqlite3.CONSTRAINT || e.Code() == sqlite3.TOOBIG
+	var code sqlite3.ErrorCode
+	return !errors.As(err, &code) || code == sqlite3.CONSTRAINT || code == sqlite3.TOOBIG
 }
 
 func (w *writer) exec(query string) error {
