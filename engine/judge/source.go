@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,21 +24,24 @@ func checkSource(code string) string {
 	case strings.ContainsRune(code, 0):
 		return "the program contains a null byte; it was not run"
 	}
-	for _, line := range firstLines(code, 2) {
-		if m := coding.FindStringSubmatch(line); m != nil {
-			switch strings.ToLower(strings.ReplaceAll(m[1], "_", "-")) {
-			case "utf-8", "utf8", "u8", "ascii", "us-ascii":
-			default:
-				return fmt.Sprintf("the program declares the encoding %q, only UTF-8 is allowed; it was not run", clip(m[1], 40))
-			}
-		}
+	if name := declaredEncoding(code); !slices.Contains([]string{"", "utf-8", "utf8", "u8", "ascii", "us-ascii"}, name) {
+		return fmt.Sprintf("the program declares the encoding %q, only UTF-8 is allowed; it was not run", clip(name, 40))
 	}
 	return ""
 }
 
-// firstLines returns the first n lines by any of Python's line ends.
-func firstLines(text string, n int) []string {
-	text = strings.TrimPrefix(clip(text, 4096), "\ufeff")
-	lines := strings.FieldsFunc(strings.ReplaceAll(text, "\r\n", "\n"), func(r rune) bool { return r == '\n' || r == '\r' })
-	return lines[:min(n, len(lines))]
+// declaredEncoding returns the encoding that Python would take from the first two lines, in small letters, or "". The
+// second line counts only where the first is blank or a comment.
+func declaredEncoding(code string) string {
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(clip(code, 4096), "\ufeff"))
+	lines := strings.SplitN(text, "\n", 3)
+	for _, line := range lines[:min(2, len(lines))] {
+		if m := coding.FindStringSubmatch(line); m != nil {
+			return strings.ToLower(strings.ReplaceAll(m[1], "_", "-"))
+		}
+		if code := strings.Trim(line, " \t\f"); code != "" && code[0] != '#' {
+			return ""
+		}
+	}
+	return ""
 }
