@@ -9,5 +9,7 @@ func commands() []command {
 		{"doctor", "[--json]: which walls and which Python this machine has", cmdDoctor},
 		{"run", "PROBLEM --rounds N | --minutes T [--dir D] [--json]: search in the terminal", cmdRun},
 		{"report", "DIR [--out FOLDER]: a page and pictures of a stored run", cmdReport},
+		{"kernel", "-f FILE: the Jupyter kernel, started by a Jupyter server", cmdKernel},
+		{"session", ": the process that runs a kernel's cells, started by it", cmdSession},
 	}
 }

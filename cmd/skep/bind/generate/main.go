@@ -1,0 +1,138 @@
+// Command generate writes the tables through which notebook cells see compiled packages: symbols in yaegi's format, one
+// file per package, and type data in Go's export format. Run it by `go generate ./cmd/skep/bind` after changing an
+// exported name of engine, plotting, problems or kernel/display; CI fails when the tables are not current.
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"go/token"
+	"go/types"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/traefik/yaegi/extract"
+	"golang.org/x/tools/go/gcexportdata"
+)
+
+// library is what cells may import beside the standard library, whose symbols come with yaegi.
+var library = []string{
+	"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat", "gonum.org/v1/gonum/stat",
+	"gonum.org/v1/plot", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/plotutil", "gonum.org/v1/plot/vg", "gonum.org/v1/plot/vg/draw",
+}
+
+// own is this project's part.
+var own = []string{"skep/engine", "skep/kernel/display", "skep/plotting", "skep/problems"}
+
+func main() {
+	log.SetFlags(0)
+	if err := generate(); err != nil {
+		log.Fatal("generate: ", err)
+	}
+}
+
+func generate() error {
+	old, err := filepath.Glob("symbols_*.go")
+	if err != nil {
+		return err
+	}
+	for _, f := range old {
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	for _, path := range slices.Concat(library, own) {
+		if err := symbols(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	std, err := standard()
+	if err != nil {
+		return err
+	}
+	if err := typeData("library.types.zip", slices.Concat(std, library)); err != nil {
+		return err
+	}
+	return typeData("skep.types.zip", own)
+}
+
+// symbols writes one package's table.
+func symbols(path string) error {
+	e := extract.Extractor{Dest: "bind"}
+	var b bytes.Buffer
+	if _, err := e.Extract(path, "", &b); err != nil {
+		return err
+	}
+	name := "symbols_" + strings.NewReplacer("/", "_", ".", "_").Replace(path) + ".go"
+	return os.WriteFile(name, b.Bytes(), 0o644)
+}
+
+// standard lists the public packages of the standard library.
+func standard() ([]string, error) {
+	out, err := exec.Command("go", "list", "std").Output()
+	if err != nil {
+		return nil, err
+	}
+	var public []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if !slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "internal" || s == "vendor" }) {
+			public = append(public, path)
+		}
+	}
+	return public, nil
+}
+
+// typeData writes the exported types of packages as one bundle.
+func typeData(name string, paths []string) error {
+	args := append([]string{"list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}"}, paths...)
+	cmd := exec.Command("go", args...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		return err
+	}
+	fset, imports := token.NewFileSet(), map[string]*types.Package{}
+	var b bytes.Buffer
+	archive := zip.NewWriter(&b)
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if path == "unsafe" {
+			continue
+		}
+		pkg, err := read(fset, imports, path, file)
+		if err != nil {
+			return fmt.Errorf("types of %s: %w", path, err)
+		}
+		w, err := archive.Create(path)
+		if err != nil {
+			return err
+		}
+		// Positions are left out: they would name folders of this machine.
+		if err := gcexportdata.Write(w, token.NewFileSet(), pkg); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(name, b.Bytes(), 0o644)
+}
+
+func read(fset *token.FileSet, imports map[string]*types.Package, path, file string) (*types.Package, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := gcexportdata.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return gcexportdata.Read(r, fset, imports, path)
+}
