@@ -39,6 +39,9 @@ func tile4x5avx512(dst *float32, dstStride int, x *float32, xStride int, w *floa
 func tile4x6avx512(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)
 
 //go:noescape
+func tile8x1avx512(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)
+
+//go:noescape
 func panel1avx512(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride int, k int)
 
 //go:noescape
@@ -69,6 +72,7 @@ var opsavx512 = Ops{
 	Name:    "avx512",
 	tile1:   []tileFunc{nil, tile1x1avx512, tile1x2avx512, tile1x3avx512, tile1x4avx512, tile1x5avx512, tile1x6avx512},
 	tile4:   []tileFunc{nil, tile4x1avx512, tile4x2avx512, tile4x3avx512, tile4x4avx512, tile4x5avx512, tile4x6avx512},
+	tile8:   tile8x1avx512,
 	panel:   []tileFunc{nil, panel1avx512, panel2avx512, panel3avx512, panel4avx512, panel5avx512, panel6avx512},
 	expSum:  expSumavx512,
 	siluMul: siluMulavx512,
@@ -95,6 +99,9 @@ func tile4x2avx2(dst *float32, dstStride int, x *float32, xStride int, w *float3
 func tile4x3avx2(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)
 
 //go:noescape
+func tile8x1avx2(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)
+
+//go:noescape
 func panel1avx2(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride int, k int)
 
 //go:noescape
@@ -116,6 +123,7 @@ var opsavx2 = Ops{
 	Name:    "avx2",
 	tile1:   []tileFunc{nil, tile1x1avx2, tile1x2avx2, tile1x3avx2},
 	tile4:   []tileFunc{nil, tile4x1avx2, tile4x2avx2, tile4x3avx2},
+	tile8:   tile8x1avx2,
 	panel:   []tileFunc{nil, panel1avx2, panel2avx2, panel3avx2},
 	expSum:  expSumavx2,
 	siluMul: siluMulavx2,

@@ -37,6 +37,10 @@
 	VMOVUPS Z2, off(DI) \
 	VMOVUPS Z3, (off+64)(DI)
 
+// AHEAD is how far before its use a block is fetched from memory: rows are read once, and the processor's own
+// prefetching stops at every 4 KiB page. Without it the decoders run at 0.6 of this speed (Q5_0, Q8_0; Xeon, 2 cores).
+#define AHEAD 4096
+
 // NEXT moves on by one block and n floats.
 #define NEXT(bytes, floats) \
 	ADDQ $bytes, SI \
@@ -151,6 +155,7 @@ TEXT ·unpackQ4_0avx512(SB), NOSPLIT, $0-24
 	BYTES(0x0f0f0f0f, Y15)
 	BYTES(0x08080808, Y14)
 loop:
+	PREFETCHT0 AHEAD(SI)
 	HALF(0, Y1, Z1)
 	NIBBLES(2)
 	VPSUBB Y14, Y0, Y0
@@ -167,6 +172,7 @@ TEXT ·unpackQ4_1avx512(SB), NOSPLIT, $0-24
 	ARGS
 	BYTES(0x0f0f0f0f, Y15)
 loop:
+	PREFETCHT0 AHEAD(SI)
 	HALF(0, Y1, Z1)
 	HALF(2, Y4, Z4)
 	NIBBLES(4)
@@ -186,6 +192,7 @@ TEXT ·unpackQ5_0avx512(SB), NOSPLIT, $0-24
 	BYTES(0x0f0f0f0f, Y15)
 	BYTES(0x10101010, Y14)
 loop:
+	PREFETCHT0 AHEAD(SI)
 	HALF(0, Y1, Z1)
 	KMOVD 2(SI), K1
 	NIBBLES(6)
@@ -203,6 +210,7 @@ loop:
 TEXT ·unpackQ8_0avx512(SB), NOSPLIT, $0-24
 	ARGS
 loop:
+	PREFETCHT0 AHEAD(SI)
 	HALF(0, Y1, Z1)
 	VMOVDQU 2(SI), Y0
 	FLOATS
@@ -218,6 +226,9 @@ TEXT ·unpackQ4Kavx512(SB), NOSPLIT, $64-24
 	ARGS
 	BYTES(0x0f0f0f0f, Y15)
 loop:
+	PREFETCHT0 AHEAD(SI)
+	PREFETCHT0 (AHEAD+64)(SI)
+	PREFETCHT0 (AHEAD+128)(SI)
 	SCALES
 	PAIR4K(0)
 	PAIR4K(1)
@@ -234,6 +245,9 @@ TEXT ·unpackQ5Kavx512(SB), NOSPLIT, $64-24
 	BYTES(0x10101010, Y14)
 	BYTES(0x01010101, Y12)
 loop:
+	PREFETCHT0 AHEAD(SI)
+	PREFETCHT0 (AHEAD+64)(SI)
+	PREFETCHT0 (AHEAD+128)(SI)
 	SCALES
 	VMOVDQU 16(SI), Y8
 	VMOVDQA Y12, Y13
@@ -252,6 +266,10 @@ TEXT ·unpackQ6Kavx512(SB), NOSPLIT, $64-24
 	BYTES(0x20202020, Y14)
 	BYTES(0x30303030, Y13)
 loop:
+	PREFETCHT0 AHEAD(SI)
+	PREFETCHT0 (AHEAD+64)(SI)
+	PREFETCHT0 (AHEAD+128)(SI)
+	PREFETCHT0 (AHEAD+192)(SI)
 	HALF(208, Y1, Z1)
 	VPMOVSXBD 192(SI), Z4
 	VCVTDQ2PS Z4, Z4
@@ -269,6 +287,7 @@ TEXT ·unpackF16avx512(SB), NOSPLIT, $0-24
 	SUBQ $16, CX
 	JLT tail
 loop:
+	PREFETCHT0 AHEAD(SI)
 	VCVTPH2PS (SI), Z0
 	VMOVUPS Z0, (DI)
 	ADDQ $32, SI
@@ -294,6 +313,7 @@ TEXT ·unpackBF16avx512(SB), NOSPLIT, $0-24
 	SUBQ $16, CX
 	JLT tail
 loop:
+	PREFETCHT0 AHEAD(SI)
 	VPMOVZXWD (SI), Z0
 	VPSLLD $16, Z0, Z0
 	VMOVUPS Z0, (DI)

@@ -30,6 +30,7 @@ type tileFunc func(dst *float32, dstStride int, a *float32, aStride int, b *floa
 type Ops struct {
 	Name         string     // "avx512", "avx2" or "portable"
 	tile1, tile4 []tileFunc // by number of rows: one or four weight rows
+	tile8        tileFunc   // one row, eight weight rows; nil: none
 	panel        []tileFunc // by number of rows
 	expSum       func(s *float32, n int, max float32) float32
 	siluMul      func(gate, up *float32, n int)
@@ -69,6 +70,9 @@ func (o *Ops) Product(dst []float32, dstStride int, x []float32, xStride, rows i
 	for r := 0; r < rows; r += most {
 		tile := min(most, rows-r)
 		j := 0
+		for ; tile == 1 && o.tile8 != nil && j+8 <= n; j += 8 {
+			o.tile8(&dst[r*dstStride+j], dstStride*4, &x[r*xStride], xStride*4, &w[j*wStride], wStride*4, k)
+		}
 		for ; j+4 <= n; j += 4 {
 			o.tile4[tile](&dst[r*dstStride+j], dstStride*4, &x[r*xStride], xStride*4, &w[j*wStride], wStride*4, k)
 		}

@@ -183,6 +183,7 @@ func declarations(w *writer) {
 				fmt.Fprintf(w, "//go:noescape\nfunc tile%dx%d%s(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)\n\n", weights, rows, s.name)
 			}
 		}
+		fmt.Fprintf(w, "//go:noescape\nfunc tile8x1%s(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)\n\n", s.name)
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(w, "//go:noescape\nfunc panel%d%s(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride int, k int)\n\n", rows, s.name)
 		}
@@ -197,6 +198,7 @@ func declarations(w *writer) {
 			}
 			fmt.Fprintln(w, "},")
 		}
+		fmt.Fprintf(w, "\ttile8: tile8x1%s,\n", s.name)
 		fmt.Fprintf(w, "\tpanel: []tileFunc{nil")
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(w, ", panel%d%s", rows, s.name)

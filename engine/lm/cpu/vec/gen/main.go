@@ -46,6 +46,7 @@ func main() {
 				s.tile(&w, weights, rows)
 			}
 		}
+		s.tile(&w, 8, 1) // a single row needs eight chains to keep the multipliers busy
 		for rows := 1; rows <= s.rows; rows++ {
 			s.panel(&w, rows)
 		}
@@ -87,12 +88,14 @@ func rowAddress(offset int, base, one, three, five string, n int) string {
 // tile adds to dst[row][weight] the dot products of rows × weights vectors of k floats (k a multiple of 16).
 func (s isa) tile(w *writer, weights, rows int) {
 	name := fmt.Sprintf("tile%dx%d%s", weights, rows, s.name)
+	groups := (weights + 3) / 4
 	frame := 0
 	if s.halves == 2 {
-		frame = rows * s.bytes
+		frame = rows * groups * s.bytes
 	}
 	fmt.Fprintf(w, "\n// func %s(dst *float32, dstStride int, x *float32, xStride int, w *float32, wStride int, k int)\n", name)
 	fmt.Fprintf(w, "TEXT ·%s(SB), NOSPLIT, $%d-56\n", name, frame)
+	w.op("MOVQ dst+0(FP), DI")
 	w.op("MOVQ dstStride+8(FP), BX")
 	w.op("MOVQ xStride+24(FP), R8")
 	w.op("MOVQ wStride+40(FP), R9")
@@ -101,16 +104,20 @@ func (s isa) tile(w *writer, weights, rows int) {
 	w.op("LEAQ (R9)(R9*2), R12")
 	for half := range s.halves {
 		s.tileLoop(w, weights, rows, half)
-		for row := range rows {
-			sum := s.reduceLanes(w, weights, row)
+		for n := range rows * groups {
+			sum := s.reduceLanes(w, n/groups*weights+n%groups*4, min(weights, 4))
+			slot := fmt.Sprintf("sum%d-%d(SP)", n, frame-n*s.bytes)
 			if s.halves == 2 && half == 0 {
-				w.op("VMOVUPS %s, sum%d-%d(SP)", sum, row, frame-row*s.bytes)
+				w.op("VMOVUPS %s, %s", sum, slot)
 				continue
 			}
 			if s.halves == 2 {
-				w.op("VADDPS sum%d-%d(SP), %s, %s", row, frame-row*s.bytes, sum, sum)
+				w.op("VADDPS %s, %s, %s", slot, sum, sum)
 			}
-			s.finish(w, weights, row, sum)
+			s.finish(w, min(weights, 4), n%groups*16, sum)
+			if n%groups == groups-1 && n < rows*groups-1 {
+				w.op("ADDQ BX, DI")
+			}
 		}
 	}
 	w.op("VZEROUPPER")
@@ -122,55 +129,68 @@ func (s isa) tileLoop(w *writer, weights, rows, half int) {
 	for n := range rows * weights {
 		w.op("VXORPS %s, %s, %s", s.r(n), s.r(n), s.r(n))
 	}
-	offset := half * s.bytes
 	w.op("MOVQ x+16(FP), SI")
 	w.op("MOVQ w+32(FP), DX")
 	w.op("MOVQ k+48(FP), CX")
+	if weights == 8 {
+		w.op("LEAQ (DX)(R9*4), AX")
+	}
 	w.op("SHRQ $4, CX")
 	w.op("JZ done%d", half)
 	w.label("loop%d", half)
-	x := s.temp
-	for row := range rows {
-		if s.halves == 2 {
-			w.op("VMOVUPS %s, %s", rowAddress(offset, "SI", "R8", "R10", "R11", row), s.r(x+row))
-		}
-	}
-	if s.halves == 2 { // few registers: the rows stay, each weight passes through the last one
-		for weight := range weights {
-			w.op("VMOVUPS %s, %s", rowAddress(offset, "DX", "R9", "R12", "", weight), s.r(s.maxReg))
-			for row := range rows {
-				w.op("VFMADD231PS %s, %s, %s", s.r(s.maxReg), s.r(x+row), s.r(row*weights+weight))
-			}
-		}
-	} else { // many registers: the weights stay, each row passes through
-		for weight := range weights {
-			w.op("VMOVUPS %s, %s", rowAddress(offset, "DX", "R9", "R12", "", weight), s.r(s.temp+weight))
-		}
-		for row := range rows {
-			through := s.temp + 4 + row%4
-			w.op("VMOVUPS %s, %s", rowAddress(offset, "SI", "R8", "R10", "R11", row), s.r(through))
-			for weight := range weights {
-				w.op("VFMADD231PS %s, %s, %s", s.r(s.temp+weight), s.r(through), s.r(row*weights+weight))
-			}
-		}
-	}
+	s.tileStep(w, weights, rows, half*s.bytes)
 	w.op("ADDQ $64, SI")
 	w.op("ADDQ $64, DX")
+	if weights == 8 {
+		w.op("ADDQ $64, AX")
+	}
 	w.op("DECQ CX")
 	w.op("JNZ loop%d", half)
 	w.label("done%d", half)
 }
 
-// reduceLanes sums lanes 0+2 and 1+3 of each group of four, then these two, for one row's four weights at once, and
-// returns the register whose groups of four lanes hold the weights' partial sums.
-func (s isa) reduceLanes(w *writer, weights, row int) string {
-	a := [4]string{}
-	for n := range a {
-		a[n] = s.r(row*weights + min(n, weights-1))
+// tileStep multiplies one register of every row with one of every weight row.
+func (s isa) tileStep(w *writer, weights, rows, offset int) {
+	weight := func(n int) string {
+		return rowAddress(offset, []string{"DX", "AX"}[n/4], "R9", "R12", "", n%4)
 	}
-	t := [4]string{}
-	for n := range t {
-		t[n] = s.r(s.temp + n)
+	row := func(n int) string { return rowAddress(offset, "SI", "R8", "R10", "R11", n) }
+	switch {
+	case rows == 1: // nothing is used twice but the row
+		w.op("VMOVUPS %s, %s", row(0), s.r(s.temp))
+		for n := range weights {
+			w.op("VFMADD231PS %s, %s, %s", weight(n), s.r(s.temp), s.r(n))
+		}
+	case s.halves == 2: // few registers: the rows stay, each weight passes through the last one
+		for r := range rows {
+			w.op("VMOVUPS %s, %s", row(r), s.r(s.temp+r))
+		}
+		for n := range weights {
+			w.op("VMOVUPS %s, %s", weight(n), s.r(s.maxReg))
+			for r := range rows {
+				w.op("VFMADD231PS %s, %s, %s", s.r(s.maxReg), s.r(s.temp+r), s.r(r*weights+n))
+			}
+		}
+	default: // many registers: the weights stay, each row passes through
+		for n := range weights {
+			w.op("VMOVUPS %s, %s", weight(n), s.r(s.temp+n))
+		}
+		for r := range rows {
+			through := s.r(s.temp + 4 + r%4)
+			w.op("VMOVUPS %s, %s", row(r), through)
+			for n := range weights {
+				w.op("VFMADD231PS %s, %s, %s", s.r(s.temp+n), through, s.r(r*weights+n))
+			}
+		}
+	}
+}
+
+// reduceLanes sums lanes 0+2 and 1+3 of each group of four lanes, then these two, for four weights at once (or one,
+// fourfold), and returns the register whose groups of four lanes hold the weights' partial sums.
+func (s isa) reduceLanes(w *writer, first, weights int) string {
+	a, t := [4]string{}, [4]string{}
+	for n := range a {
+		a[n], t[n] = s.r(first+min(n, weights-1)), s.r(s.temp+n)
 	}
 	w.op("VUNPCKLPS %s, %s, %s", a[1], a[0], t[0])
 	w.op("VUNPCKHPS %s, %s, %s", a[1], a[0], t[1])
@@ -184,10 +204,9 @@ func (s isa) reduceLanes(w *writer, weights, row int) string {
 	return t[2]
 }
 
-// finish sums the groups of four lanes of sum and adds the weights' results to row row of dst.
-func (s isa) finish(w *writer, weights, row int, sum string) {
-	n := sum[1:]
-	other := s.temp
+// finish sums the groups of four lanes of sum and adds the weights' results to dst at DI+offset.
+func (s isa) finish(w *writer, weights, offset int, sum string) {
+	n, other := sum[1:], s.temp
 	if s.halves == 1 {
 		w.op("VEXTRACTF64X4 $1, Z%s, Y%d", n, other)
 		w.op("VADDPS Y%d, Y%s, Y%s", other, n, n)
@@ -196,18 +215,13 @@ func (s isa) finish(w *writer, weights, row int, sum string) {
 		w.op("VEXTRACTF128 $1, Y%s, X%d", n, other)
 	}
 	w.op("VADDPS X%d, X%s, X%s", other, n, n)
-	if row == 0 {
-		w.op("MOVQ dst+0(FP), DI")
-	} else {
-		w.op("ADDQ BX, DI")
-	}
 	if weights == 4 {
-		w.op("VADDPS (DI), X%s, X%s", n, n)
-		w.op("VMOVUPS X%s, (DI)", n)
+		w.op("VADDPS %d(DI), X%s, X%s", offset, n, n)
+		w.op("VMOVUPS X%s, %d(DI)", n, offset)
 		return
 	}
-	w.op("VADDSS (DI), X%s, X%s", n, n)
-	w.op("VMOVSS X%s, (DI)", n)
+	w.op("VADDSS %d(DI), X%s, X%s", offset, n, n)
+	w.op("VMOVSS X%s, %d(DI)", n, offset)
 }
 
 // panel adds to each of the 16-float rows of dst the sum over k of a[row][k]·b[k][0:16], kept in four chains of k
