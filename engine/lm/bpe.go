@@ -159,21 +159,20 @@ func (c *candidates) Pop() any {
 	return last
 }
 
-// byteRunes is the byte alphabet of GPT-2: printable bytes of Latin-1 stand for themselves, the other 68 for U+0100 on.
-var byteRunes, runeBytes = func() (to [256]rune, from map[rune]byte) {
-	from = make(map[rune]byte, 256)
+// runeBytes is the byte alphabet of GPT-2: printable bytes of Latin-1 stand for themselves, the other 68 for U+0100 on.
+var runeBytes = func() map[rune]byte {
+	alphabet := make(map[rune]byte, 256)
 	next := rune(256)
-	for i := range to {
+	for b := range 256 {
 		switch {
-		case '!' <= i && i <= '~', 0xa1 <= i && i <= 0xac, 0xae <= i && i <= 0xff:
-			to[i] = rune(i)
+		case '!' <= b && b <= '~', 0xa1 <= b && b <= 0xac, 0xae <= b:
+			alphabet[rune(b)] = byte(b)
 		default:
-			to[i] = next
+			alphabet[next] = byte(b)
 			next++
 		}
-		from[to[i]] = byte(i)
 	}
-	return to, from
+	return alphabet
 }()
 
 // bytesOf turns a word of the byte alphabet into the bytes it stands for; false when it holds another character.

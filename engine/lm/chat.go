@@ -96,7 +96,7 @@ func (c Chat) System(text string) []Token {
 // UserOpen begins a user turn; its text follows.
 func (c Chat) UserOpen() []Token { return c.open("user", "") }
 
-// UserClose ends a user turn.
+// UserClose ends a user turn, and equally a turn of the model that is given as history.
 func (c Chat) UserClose() []Token { return c.run(c.style.close) }
 
 // AssistantOpen begins the turn that the model writes. A model that can think gets an empty thought, as its template
@@ -108,9 +108,6 @@ func (c Chat) AssistantOpen() []Token {
 	}
 	return run
 }
-
-// AssistantClose ends a turn of the model that stopped before it wrote the end itself.
-func (c Chat) AssistantClose() []Token { return c.run(c.style.close) }
 
 // Stops are the tokens that end the model's turn.
 func (c Chat) Stops() []Token {

@@ -27,7 +27,7 @@ func (g goldenChat) render(c Chat, tok *Tokenizer) []Token {
 		if turn.Role == "user" {
 			out = slices.Concat(out, c.UserOpen(), tok.Encode(turn.Content), c.UserClose())
 		} else {
-			out = slices.Concat(out, c.assistantBefore(), tok.Encode(turn.Content), c.AssistantClose())
+			out = slices.Concat(out, c.assistantBefore(), tok.Encode(turn.Content), c.UserClose())
 		}
 	}
 	return append(out, c.AssistantOpen()...)

@@ -254,7 +254,8 @@ func (p *partial) accept(response *http.Response, resumed bool) error {
 	}
 	from, _, _ := strings.Cut(strings.TrimPrefix(response.Header.Get("Content-Range"), "bytes "), "-")
 	if start, err := strconv.ParseInt(from, 10, 64); err != nil || start != p.size {
-		return errors.Join(fmt.Errorf("asked for bytes from %d, got %q: starting anew", p.size, response.Header.Get("Content-Range")), p.reset())
+		err = fmt.Errorf("asked for bytes from %d, got %q: starting anew", p.size, response.Header.Get("Content-Range"))
+		return errors.Join(err, p.reset())
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 // The Hugging Face hub: what a repository holds, and which bytes a file has.
 
 // probeTimeout is how long the hub may take to answer before another source is tried.
-const probeTimeout = 3 * time.Second
+var probeTimeout = 3 * time.Second // the tests shorten it
 
 // hubURL is the hub's address: $HF_ENDPOINT, as Hugging Face's own tools read it, else the public one.
 func hubURL() *url.URL {
@@ -226,6 +226,9 @@ func (o PullOptions) members(ctx context.Context, repo, commit string, all []hub
 	var total, before int64
 	for _, m := range all {
 		total += m.Size
+	}
+	if err := checkSpace(o.Dir, total); err != nil {
+		return err
 	}
 	f := newFetcher(o)
 	for _, m := range all {

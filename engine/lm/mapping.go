@@ -15,18 +15,18 @@ type mapping struct {
 }
 
 func openMapping(path string) (*mapping, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() == 0 || !info.Mode().IsRegular() { // opening a pipe would wait for its other end
+		return nil, fmt.Errorf("%w: %s is empty or no file", ErrModel, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() == 0 || info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is empty or no file", ErrModel, path)
-	}
 	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)

