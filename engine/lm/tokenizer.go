@@ -98,17 +98,23 @@ func (t *Tokenizer) plain(out []Token, text string) []Token {
 
 // cut calls each with every added token of the text (of the kind that is matched in normalised text, or of the other)
 // and with the stretches between them, whose token is noToken. Of tokens that begin at one place the longest counts.
+// As in Hugging Face tokenizers, the matches are those of the bare texts, and stripping only decides what is left
+// between them; a match that is refused as no whole word still takes its place.
 func (t *Tokenizer) cut(text string, normalized bool, each func(piece string, token Token)) {
 	from := 0
 	for i := 0; i < len(text); {
-		a, ok := t.addedAt(text, i, normalized)
+		a, ok := t.addedAt(text[i:], normalized)
 		if !ok {
 			i++
 			continue
 		}
 		start, end := i, i+len(a.text)
+		i = end
+		if a.single && !isWhole(text, start, end) {
+			continue
+		}
 		if a.lstrip {
-			start = max(from, len(strings.TrimRightFunc(text[:i], unicode.IsSpace)))
+			start = max(from, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
 		if a.rstrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
@@ -116,27 +122,29 @@ func (t *Tokenizer) cut(text string, normalized bool, each func(piece string, to
 		if from < start {
 			each(text[from:start], noToken)
 		}
-		each(text[start:end], a.token)
-		from, i = end, end
+		each(a.text, a.token)
+		from = end
 	}
 	if from < len(text) {
 		each(text[from:], noToken)
 	}
 }
 
-func (t *Tokenizer) addedAt(text string, i int, normalized bool) (added, bool) {
+// addedAt finds the longest added token that text begins with.
+func (t *Tokenizer) addedAt(text string, normalized bool) (added, bool) {
 	for _, a := range t.added {
-		if a.normalized != normalized || text[i] != a.text[0] || !strings.HasPrefix(text[i:], a.text) {
-			continue
+		if a.normalized == normalized && text[0] == a.text[0] && strings.HasPrefix(text, a.text) {
+			return a, true
 		}
-		before, _ := utf8.DecodeLastRuneInString(text[:i])
-		after, _ := utf8.DecodeRuneInString(text[i+len(a.text):])
-		if a.single && (isWord(before) || isWord(after)) {
-			return added{}, false
-		}
-		return a, true
 	}
 	return added{}, false
+}
+
+// isWhole reports whether no word goes on at either end of text[start:end].
+func isWhole(text string, start, end int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:start])
+	after, _ := utf8.DecodeRuneInString(text[end:])
+	return !isWord(before) && !isWord(after)
 }
 
 func isWord(r rune) bool {

@@ -164,3 +164,27 @@ func BenchmarkEncode(b *testing.B) {
 		tok.Encode(text)
 	}
 }
+
+// Added tokens of every kind are matched as Hugging Face tokenizers matches them (testdata/make_added.py).
+func TestAddedTokens(t *testing.T) {
+	var golden struct {
+		Tokenizer json.RawMessage
+		Cases     []struct {
+			Text   string
+			Tokens []Token
+		}
+	}
+	if err := json.Unmarshal(gunzip(t, "added.json.gz"), &golden); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := parseTokenizer(golden.Tokenizer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	var want [][]Token
+	for _, c := range golden.Cases {
+		texts, want = append(texts, c.Text), append(want, c.Tokens)
+	}
+	compareTokens(t, tok.EncodeSpecial, texts, want)
+}

@@ -111,7 +111,7 @@ def write_folder(arch, dim, tensors):
     first = {"type": "Digits", "individual_digits": True} if arch == "llama" else {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     tokenizer = {"version": "1.0", "normalizer": None if arch == "llama" else {"type": "NFC"},
                  "added_tokens": [{"id": len(WORDS) + i, "content": c, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True} for i, c in enumerate(SPECIAL)],
-                 "pre_tokenizer": {"type": "Sequence", "pretokenizers": [first, {"type": "ByteLevel", "add_prefix_space": False, "use_regex": arch == "llama"}]},
+                 "pre_tokenizer": {"type": "Sequence", "pretokenizers": [first, {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": arch == "llama"}]},
                  "model": {"type": "BPE", "vocab": {w: i for i, w in enumerate(WORDS)}, "merges": [f"{a} {b}" if arch == "llama" else [a, b] for a, b in MERGES]}}
     json.dump(tokenizer, open(f"{folder}/tokenizer.json", "w"))
     json.dump({"chat_template": CHATML}, open(f"{folder}/tokenizer_config.json", "w"))
