@@ -63,15 +63,15 @@ func Align(ctx context.Context, m *Model, o AlignOptions) (*Alignment, error) {
 	return a, nil
 }
 
-// tokenRows is the number of embedding rows that stand for tokens. Converters fill the vocabulary up to the number of
-// rows with pieces named [PADn].
+// tokenRows is the number of embedding rows that stand for tokens: converters pad the embedding, and GGUF files the
+// vocabulary too, with tokens that decode to nothing (Qwen2.5: 151,665 of 151,936 are left).
 func tokenRows(m *Model) int {
 	rows := m.Config.Vocab
 	if m.Tokenizer == nil {
 		return rows
 	}
 	rows = min(rows, m.Tokenizer.Len())
-	for rows > 1 && m.Tokenizer.Decode([]Token{Token(rows - 1)}) == fmt.Sprintf("[PAD%d]", rows-1) {
+	for rows > 1 && m.Tokenizer.Decode([]Token{Token(rows - 1)}) == "" {
 		rows--
 	}
 	return rows

@@ -147,6 +147,28 @@ func TestAlignCache(t *testing.T) {
 	}
 }
 
+// TestAlignPadding leaves embedding rows without a token out, unless they are asked for.
+func TestAlignPadding(t *testing.T) {
+	shape := alignShape
+	shape.Vocab = 300
+	m := lmtest.Random(t, shape, lm.F32)
+	in := rowsOf(t, m, "token_embd.weight")
+	for _, padding := range []bool{false, true} {
+		a, err := lm.Align(context.Background(), m, lm.AlignOptions{NoCache: true, Padding: padding})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 259 // 256 bytes, 3 special tokens
+		if padding {
+			want = 300
+		}
+		if a.Rows != want {
+			t.Errorf("padding %v: %d rows, want %d", padding, a.Rows, want)
+		}
+		checkGamma(t, a, in, want)
+	}
+}
+
 func TestAlignStops(t *testing.T) {
 	m := lmtest.Random(t, alignShape, lm.F32)
 	ctx, stop := context.WithCancel(context.Background())

@@ -12,7 +12,7 @@ import (
 
 // Random writes a GGUF model of the given shape with random weights and opens it; it is closed when the test ends.
 // Arch, Layers, Width, Heads, KVHeads, HeadDim, FFN, RopeTheta and Tied are taken from c, the rest follows from the
-// family; the vocabulary is Tiny's. The matrices are of the type matrices, whose blocks must divide their columns; a
+// family; the vocabulary is Tiny's, with unused tokens up to Vocab. The matrices are of the type matrices, whose blocks must divide their columns; a
 // quantised matrix has random bytes for its numbers.
 func Random(t testing.TB, c lm.Config, matrices lm.DType) *lm.Model {
 	t.Helper()
@@ -30,7 +30,7 @@ func Random(t testing.TB, c lm.Config, matrices lm.DType) *lm.Model {
 
 func randomFile(c lm.Config, matrices lm.DType) []byte {
 	g := &gguf{random: rand.New(rand.NewPCG(uint64(matrices), 1))}
-	vocab := g.tokenizer(c.Arch)
+	vocab := g.tokenizer(c.Arch, c.Vocab)
 	for _, kv := range []struct {
 		key string
 		n   int

@@ -5,6 +5,7 @@ package lmtest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -45,7 +46,7 @@ type gguf struct {
 
 func tinyFile() []byte {
 	g := &gguf{random: rand.New(rand.NewPCG(2611, 8483))}
-	vocab := g.tokenizer("qwen2")
+	vocab := g.tokenizer("qwen2", 0)
 	for _, kv := range []struct {
 		key string
 		n   uint32
@@ -78,8 +79,9 @@ func tinyFile() []byte {
 	return g.bytes()
 }
 
-// tokenizer writes a vocabulary of the 256 bytes in GPT-2's alphabet and the special tokens, without merges.
-func (g *gguf) tokenizer(arch string) (vocab int) {
+// tokenizer writes a vocabulary of the 256 bytes in GPT-2's alphabet and the special tokens, without merges, filled up
+// to least tokens with unused ones as converters do.
+func (g *gguf) tokenizer(arch string, least int) (vocab int) {
 	var words []string
 	var kinds []uint32
 	for b := range 256 {
@@ -87,6 +89,9 @@ func (g *gguf) tokenizer(arch string) (vocab int) {
 	}
 	for _, special := range []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>"} {
 		words, kinds = append(words, special), append(kinds, 3)
+	}
+	for len(words) < least {
+		words, kinds = append(words, fmt.Sprintf("[PAD%d]", len(words))), append(kinds, 5)
 	}
 	g.string("general.architecture", arch)
 	g.string("general.name", "tiny")
