@@ -9,6 +9,8 @@ func commands() []command {
 		{"doctor", "[--json]: which walls and which Python this machine has", cmdDoctor},
 		{"run", "PROBLEM --rounds N | --minutes T [--dir D] [--json]: search in the terminal", cmdRun},
 		{"report", "DIR [--out FOLDER]: a page and pictures of a stored run", cmdReport},
+		{"exec", "NOTEBOOK.ipynb [--out FILE] [--timeout T]: run a notebook and keep its outputs", cmdExec},
+		{"install", "[--user | --sys-prefix | --prefix FOLDER]: register the kernel with Jupyter", cmdInstall},
 		{"kernel", "-f FILE: the Jupyter kernel, started by a Jupyter server", cmdKernel},
 		{"session", ": the process that runs a kernel's cells, started by it", cmdSession},
 	}
