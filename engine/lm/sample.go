@@ -139,26 +139,39 @@ func nucleus(probs []float64, p float64) []float64 {
 // Rank sorts the k best of a row of logits, best first, equal logits by ascending token, every tie with the k-th
 // included; k = 0 ranks the whole row. A NaN anywhere gives a ranking whose LogSum is NaN, which Draw refuses.
 func Rank(logits []float32, k int) Ranking {
-	r := Ranking{Tokens: make([]Token, len(logits))}
-	for i := range r.Tokens {
-		r.Tokens[i] = Token(i)
+	r := Ranking{LogSum: logSumExp(logits)}
+	least := kthLargest(logits, k)
+	for i, x := range logits {
+		if x >= least {
+			r.Tokens = append(r.Tokens, Token(i))
+		}
 	}
 	slices.SortFunc(r.Tokens, func(a, b Token) int {
 		return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b))
 	})
-	n := len(logits)
-	if k > 0 && k < n {
-		for n = k; n < len(logits) && logits[r.Tokens[n]] == logits[r.Tokens[k-1]]; {
-			n++
-		}
-	}
-	r.Tokens = r.Tokens[:n]
-	r.Logits = make([]float32, n)
+	r.Logits = make([]float32, len(r.Tokens))
 	for i, t := range r.Tokens {
 		r.Logits[i] = logits[t]
 	}
-	r.LogSum = logSumExp(logits)
 	return r
+}
+
+// kthLargest is the k-th largest of xs, -Inf when k is 0 or there are not as many. Few of a row's elements ever
+// enter the list of the best, so that keeping it sorted costs less than sorting the row.
+func kthLargest(xs []float32, k int) float32 {
+	if k == 0 || k > len(xs) {
+		return float32(math.Inf(-1))
+	}
+	best := make([]float32, 0, k+1) // descending
+	for _, x := range xs {
+		if len(best) == k && x <= best[k-1] {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(best, x, func(b, x float32) int { return cmp.Compare(x, b) })
+		best = slices.Insert(best, at, x)
+		best = best[:min(len(best), k)]
+	}
+	return best[k-1]
 }
 
 // logSumExp is log Σ exp(x), in float64; NaN when any x is.

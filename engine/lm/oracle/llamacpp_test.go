@@ -19,7 +19,8 @@ import (
 // dumped is what dump.cpp writes of one prompt; logits and lse are in units of 1e-4.
 type dumped struct {
 	Tokens, Greedy []lm.Token
-	Text           string // of Greedy
+	Text           string     // of Greedy
+	Best           []lm.Token // at every position of both but Greedy's last
 	Rows           []struct {
 		At     int
 		LSE    float64
@@ -57,29 +58,13 @@ func readDump(t *testing.T, name string) []dumped {
 	return prompts
 }
 
-// logits are the rows of a prompt and its continuation at the dump's positions.
+// logits are the rows of a prompt and its continuation, one for every entry of Best.
 func logits(t *testing.T, b lm.Backend, d dumped) [][]float32 {
 	t.Helper()
-	tokens := slices.Concat(d.Tokens, d.Greedy[:len(d.Rows)-1-firstGreedy(d)])
+	tokens := slices.Concat(d.Tokens, d.Greedy)[:len(d.Best)]
 	block := b.New()
 	defer b.Free(block)
-	out := pass(t, b, lm.Span{Tokens: tokens, Into: block, Want: lm.Want{All: true, Logits: true}})
-	rows := make([][]float32, len(d.Rows))
-	for i, row := range d.Rows {
-		rows[i] = out.Logits[row.At]
-	}
-	return rows
-}
-
-// firstGreedy is the index in Rows of the prompt's last row, the one that draws the first token of Greedy.
-func firstGreedy(d dumped) int {
-	last := len(d.Tokens) - 1
-	for i, row := range d.Rows {
-		if row.At == last {
-			return i
-		}
-	}
-	return -1
+	return pass(t, b, lm.Span{Tokens: tokens, Into: block, Want: lm.Want{All: true, Logits: true}}).Logits
 }
 
 func TestSmolLM(t *testing.T) { compareWithLlamaCPP(t, lmtest.SmolLM(t), "smollm2-135m") }
@@ -152,17 +137,18 @@ func (d difference) String() string {
 }
 
 func (d *difference) add(logits [][]float32, prompt dumped) {
-	for i, row := range prompt.Rows {
-		best := lm.Rank(logits[i], 1)
+	for i, theirs := range prompt.Best {
 		d.rows++
-		d.largest = max(d.largest, math.Abs(best.LogSum-row.LSE*unit))
-		for k, id := range row.IDs {
-			d.largest = max(d.largest, math.Abs(float64(logits[i][id])-row.Logits[k]*unit))
-		}
-		if best.Tokens[0] == row.IDs[0] {
+		if best := lm.Rank(logits[i], 1); best.Tokens[0] == theirs {
 			d.sameBest++
 		} else {
-			d.margins = append(d.margins, float64(best.Logits[0]-logits[i][row.IDs[0]]))
+			d.margins = append(d.margins, float64(best.Logits[0]-logits[i][theirs]))
+		}
+	}
+	for _, row := range prompt.Rows {
+		d.largest = max(d.largest, math.Abs(lm.Rank(logits[row.At], 1).LogSum-row.LSE*unit))
+		for k, id := range row.IDs {
+			d.largest = max(d.largest, math.Abs(float64(logits[row.At][id])-row.Logits[k]*unit))
 		}
 	}
 }
@@ -210,7 +196,8 @@ func checkGreedy(t *testing.T, b lm.Backend, tok lm.Detokenizer, prompts []dumpe
 		for at < min(len(d.Greedy), len(written[i].Tokens)) && written[i].Tokens[at] == d.Greedy[at] {
 			at++
 		}
-		row := d.Rows[min(firstGreedy(d)+at, len(d.Rows)-1)]
+		rows := d.Rows[len(d.Rows)-len(d.Best)+len(d.Tokens)-1:] // the first draws the first token of Greedy
+		row := rows[min(at, len(rows)-1)]
 		if margin := (row.Logits[0] - row.Logits[1]) * unit; margin > 2e-2 {
 			t.Errorf("prompt %d: token %d differs though llama.cpp's margin is %.4f\ngot  %q\nwant %q", i, at, margin, written[i].Text, d.Text)
 		}

@@ -1,5 +1,6 @@
 // Dumps what llama.cpp computes for the prompts of prompts.json, one JSON object a line (README.md says how to build
-// and run it): tokens, greedy continuation, and at chosen positions the best 64 logits and the log-sum-exp.
+// and run it): tokens, greedy continuation, the best token at every position, and at chosen positions the best 64
+// logits and the log-sum-exp.
 //
 //   dump MODEL.gguf prompts.json > out.jsonl
 #include <algorithm>
@@ -65,7 +66,7 @@ int main(int argc, char ** argv) {
     json prompts = json::parse(std::ifstream(argv[2]));
     for (size_t p = 0; p < prompts.size(); p++) {
         llama_context_params cp = llama_context_default_params();
-        cp.n_ctx = 2048; cp.n_batch = 2048; cp.n_ubatch = 512; cp.n_threads = cp.n_threads_batch = 2;
+        cp.n_ctx = 2048; cp.n_batch = 2048; cp.n_ubatch = 512; cp.n_threads = cp.n_threads_batch = 1;
         cp.type_k = cp.type_v = GGML_TYPE_F32; // the reference keeps keys and values exactly
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
         llama_context * ctx = llama_init_from_model(model, cp);
@@ -76,27 +77,31 @@ int main(int argc, char ** argv) {
         batch.n_tokens = n;
         for (int i = 0; i < n; i++) {
             batch.token[i] = tokens[i]; batch.pos[i] = i;
-            batch.n_seq_id[i] = 1; batch.seq_id[i][0] = 0; batch.logits[i] = 0;
+            batch.n_seq_id[i] = 1; batch.seq_id[i][0] = 0; batch.logits[i] = 1;
         }
         std::vector<int> at;
         for (int i = 0; i < kept; i++) at.push_back(kept == 1 ? 0 : (long) i * (n - 1) / (kept - 1));
-        for (int i : at) batch.logits[i] = 1;
         if (llama_decode(ctx, batch)) { fprintf(stderr, "decode failed\n"); return 1; }
-        json rows = json::array();
+        json best = json::array(), rows = json::array();
+        for (int i = 0; i < n; i++) {
+            const float * logits = llama_get_logits_ith(ctx, i);
+            best.push_back(std::max_element(logits, logits + n_vocab) - logits);
+        }
         for (int i : at) rows.push_back(row(i, llama_get_logits_ith(ctx, i), n_vocab));
 
         json greedy = json::array();
         std::string text;
         for (int i = 0; i < kGreedy; i++) {
-            llama_token best = rows.back()["ids"][0].get<int>();
-            if (llama_vocab_is_eog(vocab, best)) break;
-            greedy.push_back(best);
-            text += piece(vocab, best);
+            llama_token token = best.back().get<int>();
+            if (llama_vocab_is_eog(vocab, token)) break;
+            greedy.push_back(token);
+            text += piece(vocab, token);
             if (i + 1 == kGreedy) break;
-            if (llama_decode(ctx, llama_batch_get_one(&best, 1))) { fprintf(stderr, "decode failed\n"); return 1; }
+            if (llama_decode(ctx, llama_batch_get_one(&token, 1))) { fprintf(stderr, "decode failed\n"); return 1; }
             rows.push_back(row(n + i, llama_get_logits_ith(ctx, -1), n_vocab));
+            best.push_back(rows.back()["ids"][0]);
         }
-        json out = {{"tokens", tokens}, {"greedy", greedy}, {"text", text}, {"rows", rows}};
+        json out = {{"tokens", tokens}, {"greedy", greedy}, {"text", text}, {"best", best}, {"rows", rows}};
         std::cout << out.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
         llama_batch_free(batch);
         llama_free(ctx);
