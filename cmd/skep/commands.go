@@ -13,5 +13,7 @@ func commands() []command {
 		{"install", "[--user | --sys-prefix | --prefix FOLDER]: register the kernel with Jupyter", cmdInstall},
 		{"kernel", "-f FILE: the Jupyter kernel, started by a Jupyter server", cmdKernel},
 		{"session", ": the process that runs a kernel's cells, started by it", cmdSession},
+		{"generate", "[--model M] [--prompt-file F] [--chat] [--json]: continue a prompt", cmdGenerate},
+		{"bench", "NAME [--json]: measure this machine", cmdBench},
 	}
 }
