@@ -23,6 +23,7 @@ type fetcher struct {
 	client *http.Client
 	token  string
 	home   *url.URL // the only host that may see the token
+	log    func(line string)
 }
 
 // Waiting times. A variable is one that the tests shorten.
@@ -34,7 +35,7 @@ var (
 const downloadAttempts = 5
 
 func newFetcher(o PullOptions) *fetcher {
-	f := &fetcher{token: o.Token, home: hubURL()}
+	f := &fetcher{token: o.Token, home: hubURL(), log: o.Log}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = stallTimeout
 	f.client = &http.Client{Transport: transport, CheckRedirect: f.redirect}
@@ -97,6 +98,7 @@ func (f *fetcher) download(ctx context.Context, address, dest string, want wante
 		if err == nil || final || ctx.Err() != nil || attempt == downloadAttempts {
 			return err
 		}
+		f.log(fmt.Sprintf("trying again in %s: %v", pause, err))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -57,20 +57,9 @@ func CacheDir() (string, error) {
 // whole, on disk and verified; an interrupted pull resumes. Several processes may pull the same model at once: one
 // fetches, the others wait. Safe for concurrent use.
 func Pull(ctx context.Context, name string, o PullOptions) (string, error) {
-	if o.Dir == "" {
-		dir, err := CacheDir()
-		if err != nil {
-			return "", err
-		}
-		o.Dir = filepath.Join(dir, "models")
-	}
-	o.Token = cmp.Or(o.Token, os.Getenv("HF_TOKEN"))
-	o.Offline = o.Offline || os.Getenv("HF_HUB_OFFLINE") == "1"
-	if o.Progress == nil {
-		o.Progress = func(done, total int64) {}
-	}
-	if o.Log == nil {
-		o.Log = func(string) {}
+	o, err := o.filled()
+	if err != nil {
+		return "", err
 	}
 	pulled, err := o.pull(ctx, name)
 	if errors.Is(err, unix.ENOSPC) {
@@ -80,6 +69,27 @@ func Pull(ctx context.Context, name string, o PullOptions) (string, error) {
 		return "", fmt.Errorf("pull %s: %w", name, err)
 	}
 	return pulled, nil
+}
+
+// filled puts the defaults in.
+func (o PullOptions) filled() (PullOptions, error) {
+	if o.Dir == "" {
+		dir, err := CacheDir()
+		if err != nil {
+			return o, err
+		}
+		o.Dir = filepath.Join(dir, "models")
+	}
+	o.Token = cmp.Or(o.Token, os.Getenv("HF_TOKEN"))
+	o.Python = cmp.Or(o.Python, "python3")
+	o.Offline = o.Offline || os.Getenv("HF_HUB_OFFLINE") == "1"
+	if o.Progress == nil {
+		o.Progress = func(done, total int64) {}
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	return o, nil
 }
 
 // repoName matches "owner/name", optionally with ":file".

