@@ -131,7 +131,7 @@ def failure(status, kind, message, traceback=""):
 
 
 def raised(status, error, source):
-    """The frame of an exception; its traceback begins in the candidate's own code."""
+    """The frame of an exception: its text, and where in the candidate's own code it was raised."""
     kind = type(error).__name__
     try:
         import linecache
@@ -141,7 +141,9 @@ def raised(status, error, source):
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename != "candidate.py":
             frames = frames.tb_next
-        lines = traceback.format_exception(type(error), error, frames, limit=-8)
+        lines = traceback.format_tb(frames, limit=-8)
+        if status == "syntax_error":
+            lines = traceback.format_exception_only(type(error), error)[:-1]
         return failure(status, kind, str(error), "".join(lines))
     except BaseException:  # an exception whose __str__ raises, no memory left, …
         return failure(status, kind, "")

@@ -98,7 +98,15 @@ func findPython(ctx context.Context) (string, interpreter, error) {
 	if ctx.Err() != nil {
 		return "", interpreter{}, ctx.Err()
 	}
-	return "", interpreter{}, fmt.Errorf("judge: no Python 3.9 or later on PATH %s: install one (Debian: apt install python3-venv) or name one with --python", strings.Join(faults, ", "))
+	return "", interpreter{}, fmt.Errorf("judge: no Python 3.9 or later on PATH%s; install one (Debian: apt install python3-venv) or name one with --python", found(faults))
+}
+
+// found lists what was no good.
+func found(faults []string) string {
+	if len(faults) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(faults, ", ") + ")"
 }
 
 // cacheFolder makes sure of the cache folder.
@@ -177,7 +185,7 @@ func (m *maker) fill(ctx context.Context, dir string) error {
 		}
 		return m.hint(m.do(ctx, uv, "pip", "install", "--only-binary", ":all:", "--python", python, "-r", pins))
 	}
-	install := []string{"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:", "-r", pins}
+	install := []string{"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--only-binary", ":all:", "-r", pins}
 	full := m.do(ctx, m.base, "-m", "venv", dir)
 	if full == nil {
 		return m.hint(m.do(ctx, python, install...))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -178,9 +179,7 @@ func replied(r reply, frame []byte) Result {
 	if r.kind != "" {
 		text = r.kind + ": " + text
 	}
-	if r.traceback != "" {
-		text += "\n" + r.traceback
-	}
+	text = strings.TrimSpace(text + "\n" + r.traceback)
 	switch r.status {
 	case statusOK:
 		return Result{Outcome: spec.OK, Returned: r.value, Frame: frame}
