@@ -18,12 +18,15 @@
 	VPBROADCASTW off(SI), y \
 	VCVTPH2PS y, z
 
-// NIBBLES makes Y0 the 32 nibbles of the 16 bytes at off, all the low ones first. Y15 holds 0x0f.
-#define NIBBLES(off) \
-	VMOVDQU off(SI), X0 \
-	VPSRLW $4, X0, X2 \
-	VINSERTI128 $1, X2, Y0, Y0 \
-	VPAND Y15, Y0, Y0
+// SCALE spreads the f16 at the start of a block into Z1 and leaves it and the next one as X7.
+#define SCALE \
+	VCVTPH2PS (SI), X7 \
+	VBROADCASTSS X7, Z1
+
+// LOOKUP replaces 16 indices by the values of a table of 16: nibbles are decoded by one instruction, whose low four
+// bits it takes of each index, from the 16 values that a block can hold.
+#define LOOKUP(table, indices, dst) \
+	VPERMPS table, indices, dst
 
 // FLOATS turns the 32 signed bytes of Y0 into floats in Z2 and Z3.
 #define FLOATS \
@@ -96,13 +99,25 @@
 	VSUBPS.BCST (32+j*4)(SP), Z3, Z3 \
 	STORE(j*128)
 
+// TABLE4K fills z with the 16 values of run j: step·number - base. Z14 holds 0 … 15.
+#define TABLE4K(j, z) \
+	VMULPS.BCST (j*4)(SP), Z14, z \
+	VSUBPS.BCST (32+j*4)(SP), z, z
+
+// PAIR4K decodes runs 2i (the low nibbles of 32 bytes) and 2i+1 (the high ones).
 #define PAIR4K(i) \
-	VMOVDQU (16+i*32)(SI), Y7 \
-	VPAND Y15, Y7, Y0 \
-	STEP((2*i)) \
-	VPSRLW $4, Y7, Y7 \
-	VPAND Y15, Y7, Y0 \
-	STEP((2*i+1))
+	VPMOVZXBD (16+i*32)(SI), Z0 \
+	VPMOVZXBD (32+i*32)(SI), Z7 \
+	TABLE4K((2*i), Z8) \
+	TABLE4K((2*i+1), Z9) \
+	LOOKUP(Z8, Z0, Z2) \
+	LOOKUP(Z8, Z7, Z3) \
+	STORE((i*256)) \
+	VPSRLD $4, Z0, Z0 \
+	VPSRLD $4, Z7, Z7 \
+	LOOKUP(Z9, Z0, Z2) \
+	LOOKUP(Z9, Z7, Z3) \
+	STORE((i*256+128))
 
 // FIFTH adds 16 to the bytes of Y0 whose bit of Y13 is set in Y8, and moves Y13 on to the next bit.
 #define FIFTH \
@@ -149,19 +164,53 @@
 	VPSRLW $2, Y8, Y9 \
 	STEP6((4*p+3))
 
+// numbers are the floats -16 … 15.
+DATA numbers<>+0(SB)/4, $0xc1800000
+DATA numbers<>+4(SB)/4, $0xc1700000
+DATA numbers<>+8(SB)/4, $0xc1600000
+DATA numbers<>+12(SB)/4, $0xc1500000
+DATA numbers<>+16(SB)/4, $0xc1400000
+DATA numbers<>+20(SB)/4, $0xc1300000
+DATA numbers<>+24(SB)/4, $0xc1200000
+DATA numbers<>+28(SB)/4, $0xc1100000
+DATA numbers<>+32(SB)/4, $0xc1000000
+DATA numbers<>+36(SB)/4, $0xc0e00000
+DATA numbers<>+40(SB)/4, $0xc0c00000
+DATA numbers<>+44(SB)/4, $0xc0a00000
+DATA numbers<>+48(SB)/4, $0xc0800000
+DATA numbers<>+52(SB)/4, $0xc0400000
+DATA numbers<>+56(SB)/4, $0xc0000000
+DATA numbers<>+60(SB)/4, $0xbf800000
+DATA numbers<>+64(SB)/4, $0x00000000
+DATA numbers<>+68(SB)/4, $0x3f800000
+DATA numbers<>+72(SB)/4, $0x40000000
+DATA numbers<>+76(SB)/4, $0x40400000
+DATA numbers<>+80(SB)/4, $0x40800000
+DATA numbers<>+84(SB)/4, $0x40a00000
+DATA numbers<>+88(SB)/4, $0x40c00000
+DATA numbers<>+92(SB)/4, $0x40e00000
+DATA numbers<>+96(SB)/4, $0x41000000
+DATA numbers<>+100(SB)/4, $0x41100000
+DATA numbers<>+104(SB)/4, $0x41200000
+DATA numbers<>+108(SB)/4, $0x41300000
+DATA numbers<>+112(SB)/4, $0x41400000
+DATA numbers<>+116(SB)/4, $0x41500000
+DATA numbers<>+120(SB)/4, $0x41600000
+DATA numbers<>+124(SB)/4, $0x41700000
+GLOBL numbers<>(SB), RODATA|NOPTR, $128
+
 // func unpackQ4_0avx512(dst *float32, src *byte, blocks int)
 TEXT ·unpackQ4_0avx512(SB), NOSPLIT, $0-24
 	ARGS
-	BYTES(0x0f0f0f0f, Y15)
-	BYTES(0x08080808, Y14)
+	VMOVUPS numbers<>+32(SB), Z14 // -8 … 7
 loop:
 	PREFETCHT0 AHEAD(SI)
-	HALF(0, Y1, Z1)
-	NIBBLES(2)
-	VPSUBB Y14, Y0, Y0
-	FLOATS
-	VMULPS Z1, Z2, Z2
-	VMULPS Z1, Z3, Z3
+	SCALE
+	VPMOVZXBD 2(SI), Z0
+	VPSRLD $4, Z0, Z5
+	VMULPS Z1, Z14, Z4
+	LOOKUP(Z4, Z0, Z2)
+	LOOKUP(Z4, Z5, Z3)
 	STORE(0)
 	NEXT(18, 32)
 	JNZ loop
@@ -170,17 +219,19 @@ loop:
 // func unpackQ4_1avx512(dst *float32, src *byte, blocks int)
 TEXT ·unpackQ4_1avx512(SB), NOSPLIT, $0-24
 	ARGS
-	BYTES(0x0f0f0f0f, Y15)
+	VMOVUPS numbers<>+64(SB), Z14 // 0 … 15
+	MOVL $1, AX
+	VPBROADCASTD AX, Z13
 loop:
 	PREFETCHT0 AHEAD(SI)
-	HALF(0, Y1, Z1)
-	HALF(2, Y4, Z4)
-	NIBBLES(4)
-	FLOATS
-	VMULPS Z1, Z2, Z2
-	VMULPS Z1, Z3, Z3
-	VADDPS Z4, Z2, Z2
-	VADDPS Z4, Z3, Z3
+	SCALE
+	VPERMPS Z7, Z13, Z6 // the minimum is the half after the scale
+	VPMOVZXBD 4(SI), Z0
+	VPSRLD $4, Z0, Z5
+	VMULPS Z1, Z14, Z4
+	VADDPS Z6, Z4, Z4
+	LOOKUP(Z4, Z0, Z2)
+	LOOKUP(Z4, Z5, Z3)
 	STORE(0)
 	NEXT(20, 32)
 	JNZ loop
@@ -189,18 +240,26 @@ loop:
 // func unpackQ5_0avx512(dst *float32, src *byte, blocks int)
 TEXT ·unpackQ5_0avx512(SB), NOSPLIT, $0-24
 	ARGS
-	BYTES(0x0f0f0f0f, Y15)
-	BYTES(0x10101010, Y14)
+	VMOVUPS numbers<>+0(SB), Z13 // -16 … -1
+	VMOVUPS numbers<>+64(SB), Z14 // 0 … 15
+	MOVL $15, AX
+	VPBROADCASTD AX, Z15
+	MOVL $16, AX
+	VPBROADCASTD AX, Z12
 loop:
 	PREFETCHT0 AHEAD(SI)
-	HALF(0, Y1, Z1)
-	KMOVD 2(SI), K1
-	NIBBLES(6)
-	VPSUBB Y14, Y0, Y0
-	VPADDB Y14, Y0, K1, Y0 // where the fifth bit is set
-	FLOATS
-	VMULPS Z1, Z2, Z2
-	VMULPS Z1, Z3, Z3
+	SCALE
+	KMOVW 2(SI), K1
+	KMOVW 4(SI), K2
+	VPMOVZXBD 6(SI), Z3
+	VPANDD Z15, Z3, Z2
+	VPSRLD $4, Z3, Z3
+	VPORD Z12, Z2, K1, Z2 // the fifth bit picks the upper table
+	VPORD Z12, Z3, K2, Z3
+	VMULPS Z1, Z13, Z4
+	VMULPS Z1, Z14, Z5
+	VPERMI2PS Z5, Z4, Z2
+	VPERMI2PS Z5, Z4, Z3
 	STORE(0)
 	NEXT(22, 32)
 	JNZ loop
@@ -211,9 +270,11 @@ TEXT ·unpackQ8_0avx512(SB), NOSPLIT, $0-24
 	ARGS
 loop:
 	PREFETCHT0 AHEAD(SI)
-	HALF(0, Y1, Z1)
-	VMOVDQU 2(SI), Y0
-	FLOATS
+	SCALE
+	VPMOVSXBD 2(SI), Z2
+	VPMOVSXBD 18(SI), Z3
+	VCVTDQ2PS Z2, Z2
+	VCVTDQ2PS Z3, Z3
 	VMULPS Z1, Z2, Z2
 	VMULPS Z1, Z3, Z3
 	STORE(0)
@@ -224,7 +285,7 @@ loop:
 // func unpackQ4Kavx512(dst *float32, src *byte, blocks int)
 TEXT ·unpackQ4Kavx512(SB), NOSPLIT, $64-24
 	ARGS
-	BYTES(0x0f0f0f0f, Y15)
+	VMOVUPS numbers<>+64(SB), Z14
 loop:
 	PREFETCHT0 AHEAD(SI)
 	PREFETCHT0 (AHEAD+64)(SI)

@@ -26,6 +26,9 @@ func Pad(n int) int { return (n + Lanes - 1) &^ (Lanes - 1) }
 // tileFunc adds products to a few rows of dst; strides are in bytes.
 type tileFunc func(dst *float32, dstStride int, a *float32, aStride int, b *float32, bStride int, k int)
 
+// unpackTable has block decoders by GGML type number; nil: none.
+type unpackTable [32]func(dst *float32, src *byte, blocks int)
+
 // Ops is one version of the routines.
 type Ops struct {
 	Name         string     // "avx512", "avx2" or "portable"
@@ -35,7 +38,7 @@ type Ops struct {
 	expSum       func(s *float32, n int, max float32) float32
 	siluMul      func(gate, up *float32, n int)
 	maximum      func(s *float32, n int) float32
-	unpack       map[uint32]func(dst *float32, src *byte, blocks int) // by GGML type number
+	unpack       unpackTable
 }
 
 // Names are the versions that this machine can run, best first.
@@ -129,13 +132,12 @@ func (o *Ops) Max(s []float32) float32 { return o.maximum(&s[0], len(s)&^(Lanes-
 // Unpack decodes whole blocks of a GGML type (by its number, as in GGUF files) into dst and reports whether it can.
 // The values are bit for bit those of ggml's reference.
 func (o *Ops) Unpack(ggml uint32, dst []float32, src []byte, elems, bytes int) bool {
-	unpack := o.unpack[ggml]
-	if unpack == nil {
+	if ggml >= uint32(len(o.unpack)) || o.unpack[ggml] == nil {
 		return false
 	}
 	if blocks := len(src) / bytes; blocks > 0 {
 		_ = dst[blocks*elems-1]
-		unpack(&dst[0], &src[0], blocks)
+		o.unpack[ggml](&dst[0], &src[0], blocks)
 	}
 	return true
 }
