@@ -41,7 +41,8 @@ func (c Chat) assistantBefore() []Token {
 
 // llama3Tokenizer is Qwen's with the names of its special tokens changed to Llama 3's.
 func llama3Tokenizer(t *testing.T) *Tokenizer {
-	tok := qwen3Tokenizer(t)
+	tok := qwen3Tokenizer(t).WithPre(t, "qwen2")
+	tok.bpe.pieces = slices.Clone(tok.bpe.pieces)
 	var specials []added
 	for i, name := range []string{"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"} {
 		specials = append(specials, added{token: Token(151643 + i), text: name})

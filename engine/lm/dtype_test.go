@@ -9,19 +9,24 @@ import (
 	"testing"
 )
 
-// gunzip returns the content of a gzipped file of testdata.
-func gunzip(t testing.TB, name string) []byte {
-	t.Helper()
+// readGzip returns the content of a gzipped file of testdata.
+func readGzip(name string) ([]byte, error) {
 	f, err := os.Open("testdata/" + name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	data, err := io.ReadAll(z)
+	return io.ReadAll(z)
+}
+
+// gunzip is readGzip for a test that cannot go on without the file.
+func gunzip(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := readGzip(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (g *gguf) readTensors(r *ggufReader, n int) error {
 	if err != nil {
 		return err
 	}
-	infos := make([]ggufInfo, 0, n)
+	var infos []ggufInfo // grown by what is there, not by what is announced
 	for range n {
 		infos = append(infos, r.tensorInfo())
 		if r.err != nil {

@@ -18,7 +18,7 @@ import (
 type Model struct {
 	Name      string // the file's own name for the model, else the file name
 	Path      string
-	Hash      string // SHA-256 of the file in hex; of a folder, of its files' hashes in name order
+	Hash      string // SHA-256 of the file in hex; of a folder, over the names and hashes of its files
 	Config    Config
 	Tokenizer *Tokenizer
 	Chat      Chat

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 
@@ -49,9 +50,18 @@ func readTokens(t *testing.T, name string) [][]Token {
 	return rows
 }
 
+// qwen3 is Qwen3's tokenizer. Tests must not change it.
+var qwen3 = sync.OnceValues(func() (*Tokenizer, error) {
+	data, err := readGzip("qwen3-tokenizer.json.gz")
+	if err != nil {
+		return nil, err
+	}
+	return parseTokenizer(data)
+})
+
 func qwen3Tokenizer(t testing.TB) *Tokenizer {
 	t.Helper()
-	tok, err := parseTokenizer(gunzip(t, "qwen3-tokenizer.json.gz"))
+	tok, err := qwen3()
 	if err != nil {
 		t.Fatal(err)
 	}
