@@ -13,6 +13,7 @@ func commands() []command {
 		{"install", "[--user | --sys-prefix | --prefix FOLDER]: register the kernel with Jupyter", cmdInstall},
 		{"kernel", "-f FILE: the Jupyter kernel, started by a Jupyter server", cmdKernel},
 		{"session", ": the process that runs a kernel's cells, started by it", cmdSession},
+		{"pull", "MODEL [--dir D] [--offline] [--json]: fetch a model: a known name, a Hugging Face repository, a URL", cmdPull},
 		{"generate", "[--model M] [--prompt-file F] [--chat] [--json]: continue a prompt", cmdGenerate},
 		{"bench", "NAME [--json]: measure this machine", cmdBench},
 	}

@@ -56,7 +56,7 @@ func parseGGUF(data []byte) (*gguf, error) {
 	if magic := r.take(4); string(magic) != "GGUF" {
 		return nil, fmt.Errorf("%w: not a GGUF file (it starts with %q)", ErrModel, magic)
 	}
-	if version := r.uint32(); version != 2 && version != 3 {
+	if version := r.uint32(); r.err == nil && version != 2 && version != 3 {
 		return nil, fmt.Errorf("%w: GGUF version %d; versions 2 and 3 are read", ErrModel, version)
 	}
 	nTensors, nMeta := r.count(ggufMinTensor, "tensors"), r.count(ggufMinMeta, "metadata entries")
