@@ -100,3 +100,33 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLatent takes steps of 24 agents that share a problem of 400 tokens and have 150 of their own.
+func BenchmarkLatent(b *testing.B) {
+	backend := benchModel(b)
+	const agents, problem, own, steps = 24, 400, 150, 8
+	shared := backend.New()
+	spans := []lm.Span{{Tokens: ramp(problem, backend.config.Vocab), Into: shared}}
+	if _, err := backend.Pass(context.Background(), spans); err != nil {
+		b.Fatal(err)
+	}
+	var thoughts []lm.Thought
+	for range agents {
+		view, into := lm.View{{Block: shared, Len: problem}}, backend.New()
+		out, err := backend.Pass(context.Background(), []lm.Span{{Tokens: ramp(own, backend.config.Vocab), Pos: problem, View: view, Into: into, Want: lm.Want{Hidden: true}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		thoughts = append(thoughts, lm.Thought{Hidden: out[0].Hidden[0], Pos: problem + own, View: view, Into: into, At: own})
+	}
+	if err := backend.needAlignment(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	start := cpuTime(b)
+	for b.Loop() {
+		if _, err := backend.Latent(context.Background(), thoughts, steps, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	report(b, agents*steps, start)
+}

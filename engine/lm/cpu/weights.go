@@ -122,16 +122,24 @@ func (m *matrix) part(ops *vec.Ops, buffer []float32, row0, n, k, cols int) ([]f
 	}
 	stride := vec.Pad(cols)
 	rowBytes := m.cols / m.elems * m.bytes
+	if stride == m.cols { // whole rows without padding: one run
+		m.decode(ops, buffer, m.tensor.Data[row0*rowBytes:(row0+n)*rowBytes])
+		return buffer, stride
+	}
 	for r := range n {
-		dst := buffer[r*stride : (r+1)*stride]
-		clear(dst[cols:])
 		at := (row0+r)*rowBytes + k/m.elems*m.bytes
-		src := m.tensor.Data[at : at+cols/m.elems*m.bytes]
-		if !ops.Unpack(uint32(m.tensor.Type), dst, src, m.elems, m.bytes) {
-			lm.Tensor{Type: m.tensor.Type, Shape: []int{1, cols}, Data: src}.Floats(dst, 0, 1)
-		}
+		m.decode(ops, buffer[r*stride:], m.tensor.Data[at:at+cols/m.elems*m.bytes])
+		clear(buffer[r*stride+cols : (r+1)*stride])
 	}
 	return buffer, stride
+}
+
+// decode turns whole blocks into floats.
+func (m *matrix) decode(ops *vec.Ops, dst []float32, blocks []byte) {
+	if !ops.Unpack(uint32(m.tensor.Type), dst, blocks, m.elems, m.bytes) {
+		n := len(blocks) / m.bytes * m.elems
+		lm.Tensor{Type: m.tensor.Type, Shape: []int{1, n}, Data: blocks}.Floats(dst, 0, 1)
+	}
 }
 
 // row decodes one whole row into dst [cols].

@@ -69,9 +69,9 @@ func (o *Ops) Product(dst []float32, dstStride int, x []float32, xStride, rows i
 	_ = dst[(rows-1)*dstStride+n-1]
 	_ = x[(rows-1)*xStride+k-1]
 	_ = w[(n-1)*wStride+k-1]
-	most := len(o.tile4) - 1
-	for r := 0; r < rows; r += most {
-		tile := min(most, rows-r)
+	tile := tileRows(rows, len(o.tile4)-1)
+	for r := 0; r < rows; r += tile {
+		tile = min(tile, rows-r)
 		j := 0
 		for ; tile == 1 && o.tile8 != nil && j+8 <= n; j += 8 {
 			o.tile8(&dst[r*dstStride+j], dstStride*4, &x[r*xStride], xStride*4, &w[j*wStride], wStride*4, k)
@@ -94,11 +94,18 @@ func (o *Ops) Panel(dst []float32, dstStride int, a []float32, aStride, rows int
 	_ = dst[(rows-1)*dstStride+Lanes-1]
 	_ = a[(rows-1)*aStride+k-1]
 	_ = b[(k-1)*bStride+Lanes-1]
-	most := len(o.panel) - 1
-	for r := 0; r < rows; r += most {
-		tile := min(most, rows-r)
+	tile := tileRows(rows, len(o.panel)-1)
+	for r := 0; r < rows; r += tile {
+		tile = min(tile, rows-r)
 		o.panel[tile](&dst[r*dstStride], dstStride*4, &a[r*aStride], aStride*4, &b[0], bStride*4, k)
 	}
+}
+
+// tileRows cuts rows into the fewest tiles of at most most rows, as even as they can be: 7 rows are 4 and 3, not 6 and a
+// lone one that leaves the multipliers waiting.
+func tileRows(rows, most int) int {
+	tiles := (rows + most - 1) / most
+	return (rows + tiles - 1) / tiles
 }
 
 // Dot is Σ a[k]·b[k]; the lengths are equal and a multiple of Lanes.
