@@ -170,47 +170,61 @@ func (m *maker) build(ctx context.Context) error {
 	return nil
 }
 
-// fill makes a virtual environment in dir and installs the pins: with uv, or venv and its pip, or, where the system has
-// venv without ensurepip (Debian without python3-venv), a bare venv that the base Python's pip installs into.
+// fill makes a virtual environment in dir and installs the pins, by the first way that works: uv; venv and its pip;
+// and, where the system has venv without ensurepip (Debian without python3-venv), a bare venv that the base Python's pip
+// installs into.
 func (m *maker) fill(ctx context.Context, dir string) error {
 	pins := dir + ".txt"
 	if err := os.WriteFile(pins, []byte(requirements), 0o644); err != nil {
 		return fmt.Errorf("judge: write the pins: %w", err)
 	}
 	defer os.Remove(pins)
-	python := filepath.Join(dir, "bin", "python")
-	if uv, err := exec.LookPath("uv"); err == nil {
-		if err := m.do(ctx, uv, "venv", "--quiet", "--python", m.base, dir); err != nil {
-			return m.hint(err)
+	var faults []error
+	for _, way := range []func(ctx context.Context, dir, pins string) error{m.withUV, m.withVenv, m.withTarget} {
+		err := way(ctx, dir, pins)
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
-		return m.hint(m.do(ctx, uv, "pip", "install", "--only-binary", ":all:", "--python", python, "-r", pins))
-	}
-	install := []string{"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--only-binary", ":all:", "-r", pins}
-	full := m.do(ctx, m.base, "-m", "venv", dir)
-	if full == nil {
-		return m.hint(m.do(ctx, python, install...))
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	m.progress("venv alone does not work here; trying pip install --target")
-	if err := m.do(ctx, m.base, "-m", "venv", "--without-pip", "--clear", dir); err != nil {
-		return m.hint(errors.Join(full, err))
-	}
-	site := filepath.Join(dir, "lib", fmt.Sprintf("python%d.%d", m.about.Version[0], m.about.Version[1]), "site-packages")
-	if err := m.do(ctx, m.base, append(install, "--target", site)...); err != nil {
-		return m.hint(errors.Join(full, err))
-	}
-	return nil
-}
-
-// hint adds what to do to an error of the tools.
-func (m *maker) hint(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
+		if !errors.Is(err, exec.ErrNotFound) {
+			m.progress("that did not work; trying another way")
+			faults = append(faults, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("judge: remove the unfinished environment: %w", err)
+		}
 	}
 	return fmt.Errorf("judge: make the Python environment from %s: %w\nIf venv or pip is missing: apt install python3-venv python3-pip (Debian, Ubuntu), or install uv. "+
-		"If packages cannot be reached, check pip's settings. Or name a Python that has numpy and scipy with --python", m.base, err)
+		"If packages cannot be reached, check pip's settings. Or name a Python that has numpy and scipy with --python", m.base, errors.Join(faults...))
+}
+
+func (m *maker) withUV(ctx context.Context, dir, pins string) error {
+	uv, err := exec.LookPath("uv")
+	if err != nil {
+		return err
+	}
+	if err := m.do(ctx, uv, "venv", "--quiet", "--python", m.base, dir); err != nil {
+		return err
+	}
+	return m.do(ctx, uv, "pip", "install", "--only-binary", ":all:", "--python", filepath.Join(dir, "bin", "python"), "-r", pins)
+}
+
+func (m *maker) withVenv(ctx context.Context, dir, pins string) error {
+	if err := m.do(ctx, m.base, "-m", "venv", dir); err != nil {
+		return err
+	}
+	return m.do(ctx, filepath.Join(dir, "bin", "python"), pipInstall(pins)...)
+}
+
+func (m *maker) withTarget(ctx context.Context, dir, pins string) error {
+	if err := m.do(ctx, m.base, "-m", "venv", "--without-pip", dir); err != nil {
+		return err
+	}
+	site := filepath.Join(dir, "lib", fmt.Sprintf("python%d.%d", m.about.Version[0], m.about.Version[1]), "site-packages")
+	return m.do(ctx, m.base, append(pipInstall(pins), "--target", site)...)
+}
+
+func pipInstall(pins string) []string {
+	return []string{"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--only-binary", ":all:", "-r", pins}
 }
 
 // do runs a tool and passes on its lines; its error carries the last of them.

@@ -242,6 +242,17 @@ func TestSameEveryTime(t *testing.T) {
 	}
 }
 
+// TestNoMemory: what a candidate leaves behind, the next one does not find.
+func TestNoMemory(t *testing.T) {
+	code := body("import os, tempfile\nfound = os.listdir(os.environ['HOME']) + os.listdir(tempfile.gettempdir())\nopen('cache', 'w').write('7')\nreturn found")
+	for range 2 {
+		r, err := open(t).Evaluate(t.Context(), echo{}, code)
+		if err != nil || r.Outcome != spec.OK || len(r.Returned.(value.List)) != 0 {
+			t.Errorf("%s %v %q %v", r.Outcome, r.Returned, r.Message, err)
+		}
+	}
+}
+
 // TestLingering: a complete frame counts although its sender would never end.
 func TestLingering(t *testing.T) {
 	code := body("import os, time\nos.write(3, " + pythonFrame + ")\nwhile True: time.sleep(1)")
