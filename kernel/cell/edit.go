@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -65,8 +67,34 @@ func (e *editor) render(from, to token.Pos, fset *token.FileSet) string {
 	return b.String()
 }
 
-// directive names the user's position of an offset.
+// cellStride is how far apart the lines of two cells are for the interpreter. yaegi finds imports by file name, so all
+// cells must be one file to it; the number of the cell goes into the line.
+const cellStride = 1_000_000
+
+// directive names the user's position of an offset, as the interpreter gets it.
 func (e *editor) directive(off int, fset *token.FileSet) string {
 	p := fset.Position(e.c.tfile.Pos(off))
-	return fmt.Sprintf("/*line %s:%d:%d*/", p.Filename, p.Line, p.Column)
+	cell, _ := strconv.Atoi(strings.Trim(p.Filename, "In[]")) // our own name
+	return fmt.Sprintf("/*line :%d:%d*/", cell*cellStride+p.Line, p.Column)
+}
+
+// decodePosition turns a line and column of the interpreter into the user's; false for text that we made.
+func decodePosition(line, col string) (token.Position, bool) {
+	l, _ := strconv.Atoi(line)
+	c, _ := strconv.Atoi(col)
+	return token.Position{Filename: cellName(l / cellStride), Line: l % cellStride, Column: c}, l >= cellStride
+}
+
+var interpreterPosition = regexp.MustCompile(`\b(\d{7,}):(\d+)\b`)
+
+// decodePositions does the same inside a message.
+func decodePositions(msg string) string {
+	return interpreterPosition.ReplaceAllStringFunc(msg, func(s string) string {
+		line, col, _ := strings.Cut(s, ":")
+		pos, ok := decodePosition(line, col)
+		if !ok {
+			return s
+		}
+		return pos.String()
+	})
 }

@@ -106,7 +106,7 @@ func errorFailure(f failed, code string) *Error {
 }
 
 // frame is a line that yaegi writes for each function that a panic passes.
-var frame = regexp.MustCompile(`^(?:(In\[\d+\]):)?(\d+):(\d+): panic: [\pL\pN_.]+\(\.\.\.\)\n$`)
+var frame = regexp.MustCompile(`^(\d+):(\d+): panic: [\pL\pN_.]+\(\.\.\.\)\n$`)
 
 // panicFailure is a cell that ended in a panic. frames are yaegi's, innermost first.
 // The statement of the cell comes from the cell itself; yaegi knows only where a function begins.

@@ -165,6 +165,8 @@ func (l *lowering) visit(n ast.Node) bool {
 		l.deferred(n, n.Call, false)
 	case *ast.CallExpr:
 		l.mustCall(n)
+	case *ast.CompositeLit:
+		l.elided(n)
 	case *ast.AssignStmt:
 		for _, e := range n.Lhs {
 			l.notPredeclared(e)
@@ -184,6 +186,25 @@ func (l *lowering) notPredeclared(e ast.Expr) {
 			l.fail(fmt.Errorf("%s: %s is predeclared and cannot be assigned; declare your own with :=", l.s.fset.Position(id.Pos()), id.Name))
 		}
 	}
+}
+
+// elided writes the type of an inner literal that leaves it out, where it is a named one: yaegi does not find those of
+// compiled packages.
+func (l *lowering) elided(n *ast.CompositeLit) {
+	t := l.c.info.TypeOf(n)
+	if n.Type != nil || t == nil {
+		return
+	}
+	address := ""
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		address, t = "&", p.Elem()
+	}
+	if _, named := types.Unalias(t).(*types.Named); !named {
+		return
+	}
+	text, err := l.typeText(t)
+	l.fail(err)
+	l.before(n.Pos(), address+text)
 }
 
 // selector replaces time.Sleep, which could not be interrupted.
@@ -211,7 +232,23 @@ func (l *lowering) ident(id *ast.Ident) {
 		if name != id.Name && !l.isSelected(id) {
 			l.replace(id.Pos(), id.End(), name)
 		}
+		l.instance(id)
 	}
+}
+
+// instance writes the type arguments that Go infers for a generic function and yaegi does not.
+func (l *lowering) instance(id *ast.Ident) {
+	inst, ok := l.c.info.Instances[id]
+	if _, isFunc := inst.Type.(*types.Signature); !ok || !isFunc || l.c.info.Uses[id] == l.s.must || strings.HasPrefix(l.c.text[l.off(id.End()):], "[") {
+		return
+	}
+	args := make([]string, inst.TypeArgs.Len())
+	for i := range args {
+		text, err := l.typeText(inst.TypeArgs.At(i))
+		l.fail(err)
+		args[i] = text
+	}
+	l.after(id.End(), "["+strings.Join(args, ", ")+"]")
 }
 
 // isSelected reports whether id is what stands behind a dot.
@@ -226,13 +263,30 @@ func (l *lowering) poll() string { return fmt.Sprintf(pollText, l.c.number) }
 // loop adds the interrupt test, and a copy of each variable that a function literal or pointer of the body may keep:
 // since Go 1.22 every turn has its own.
 func (l *lowering) loop(body *ast.BlockStmt, vars []*ast.Ident) {
-	text := " " + l.poll()
+	text := ""
+	if !l.inGeneric(body) {
+		text = " " + l.poll()
+	}
 	for _, v := range vars {
 		if obj := l.c.info.Defs[v]; obj != nil && l.captured(obj, body) && !l.assigned(obj, body) {
 			text += fmt.Sprintf(" %s := %s;", v.Name, v.Name)
 		}
 	}
 	l.before(body.Lbrace+1, text)
+}
+
+// inGeneric reports whether a node stands in a generic function, where yaegi loses sight of the flag; only its own cancel
+// stops loops there.
+func (l *lowering) inGeneric(n ast.Node) bool {
+	for _, d := range l.c.file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || n.Pos() < f.Pos() || n.Pos() > f.End() {
+			continue
+		}
+		obj, ok := l.c.info.Defs[f.Name].(*types.Func)
+		return ok && (obj.Signature().TypeParams().Len() > 0 || obj.Signature().RecvTypeParams().Len() > 0)
+	}
+	return false
 }
 
 func (l *lowering) rangeLoop(n *ast.RangeStmt) {

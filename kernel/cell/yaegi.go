@@ -10,15 +10,12 @@ import (
 	"os"
 	"path"
 	"reflect"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/traefik/yaegi/interp"
-
-	"skep/kernel/display"
 )
 
 // Options are what an engine needs from its session.
@@ -67,7 +64,7 @@ func NewYaegi(o Options) (Engine, error) {
 		return nil, fmt.Errorf("cell: symbols: %w", err)
 	}
 	rt := y.rt.symbols()
-	extra := interp.Exports{"skep/cell/rt/rt": rt, ".": {"MapTypes": reflect.ValueOf(map[reflect.Value][]reflect.Type{rt["Result"]: renderTypes()})}}
+	extra := interp.Exports{"skep/cell/rt/rt": rt, wrapPath + "/cell": wrappers(), ".": {"MapTypes": reflect.ValueOf(map[reflect.Value][]reflect.Type{rt["Result"]: renderTypes()})}}
 	if o.OSStdout != nil && o.OSStderr != nil {
 		extra["os/os"] = map[string]reflect.Value{
 			"Stdout": reflect.ValueOf(&o.OSStdout).Elem(), "Stderr": reflect.ValueOf(&o.OSStderr).Elem(),
@@ -79,15 +76,6 @@ func NewYaegi(o Options) (Engine, error) {
 	}
 	_, err = y.interp.Eval(`import rt__ "skep/cell/rt"`)
 	return y, err
-}
-
-// renderTypes are the interfaces through which the result of a cell keeps its methods.
-func renderTypes() []reflect.Type {
-	return []reflect.Type{
-		reflect.TypeFor[display.Renderer](), reflect.TypeFor[display.SimpleRenderer](), reflect.TypeFor[display.HTMLer](),
-		reflect.TypeFor[display.Markdowner](), reflect.TypeFor[display.SVGer](), reflect.TypeFor[display.PNGer](),
-		reflect.TypeFor[fmt.Stringer](), reflect.TypeFor[error](),
-	}
 }
 
 // runID finds the interpreter's run id, which yaegi does not export: after an interrupt it must be set back, or every
@@ -149,11 +137,11 @@ func (y *yaegi) compile(code string, number int) (*checked, *program, error) {
 // declare gives the interpreter a cell's imports and declarations.
 func (y *yaegi) declare(p *program) error {
 	for _, pkg := range p.imports {
-		if y.aliases[pkg] {
-			continue
-		}
 		if !y.bound(pkg) {
 			return fmt.Errorf("package %q is not bound to the notebook", pkg)
+		}
+		if y.aliases[pkg] {
+			continue
 		}
 		if err := y.eval(fmt.Sprintf("import %s %q", packageAlias(pkg), pkg)); err != nil {
 			return err
@@ -187,7 +175,7 @@ func (y *yaegi) eval(src string) (err error) {
 
 // refused is the error of a cell that is right Go but too much for the interpreter.
 func (y *yaegi) refused(err error) error {
-	msg := err.Error()
+	msg := decodePositions(err.Error())
 	return &Error{
 		Name: "not supported", Value: msg, Cause: err,
 		Traceback: []string{red("not supported by the interpreter: ") + msg, "The cell is valid Go; say it in another way. Nothing of it has run."},
@@ -335,13 +323,10 @@ func (f *panicFilter) Write(b []byte) (int, error) {
 	if m == nil {
 		return f.w.Write(b)
 	}
-	line, _ := strconv.Atoi(string(m[2])) // the expression matched digits
-	col, _ := strconv.Atoi(string(m[3]))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(m[1]) == 0 { // the cell's own function
-		return len(b), nil
+	if pos, ok := decodePosition(string(m[1]), string(m[2])); ok { // else: the cell's own function
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.seen = append(f.seen, pos)
 	}
-	f.seen = append(f.seen, token.Position{Filename: string(m[1]), Line: line, Column: col})
 	return len(b), nil
 }

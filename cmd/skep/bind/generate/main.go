@@ -23,7 +23,7 @@ import (
 // library is what cells may import beside the standard library, whose symbols come with yaegi.
 var library = []string{
 	"gonum.org/v1/gonum/floats", "gonum.org/v1/gonum/mat", "gonum.org/v1/gonum/stat",
-	"gonum.org/v1/plot", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/plotutil", "gonum.org/v1/plot/vg", "gonum.org/v1/plot/vg/draw",
+	"gonum.org/v1/plot", "gonum.org/v1/plot/palette", "gonum.org/v1/plot/palette/moreland", "gonum.org/v1/plot/plotter", "gonum.org/v1/plot/plotutil", "gonum.org/v1/plot/vg", "gonum.org/v1/plot/vg/draw",
 }
 
 // own is this project's part.
@@ -46,19 +46,95 @@ func generate() error {
 			return err
 		}
 	}
-	for _, path := range slices.Concat(library, own) {
-		if err := symbols(path); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
 	std, err := standard()
 	if err != nil {
 		return err
 	}
-	if err := typeData("library.types.zip", slices.Concat(std, library)); err != nil {
+	all, err := closure(slices.Concat(library, own), std)
+	if err != nil {
 		return err
 	}
-	return typeData("skep.types.zip", own)
+	for _, path := range all {
+		if err := symbols(path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	isOwn := func(path string) bool { return strings.HasPrefix(path, "skep/") }
+	if err := typeData("library.types.zip", append(std, slices.DeleteFunc(slices.Clone(all), isOwn)...)); err != nil {
+		return err
+	}
+	return typeData("skep.types.zip", slices.DeleteFunc(all, func(path string) bool { return !isOwn(path) }))
+}
+
+// closure adds the packages whose types appear in the exported interface of paths: a cell that keeps such a value in a
+// variable must be able to name its type.
+func closure(paths, std []string) ([]string, error) {
+	for i := 0; i < len(paths); i++ {
+		pkg, err := exportData(paths[i : i+1])
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range mentioned(pkg[0]) {
+			internal := strings.Contains("/"+path+"/", "/internal/")
+			if !internal && !slices.Contains(paths, path) && !slices.Contains(std, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// mentioned lists the packages of the named types in a package's exported functions, methods, fields and variables.
+func mentioned(pkg *types.Package) []string {
+	var paths []string
+	seen := map[types.Type]bool{}
+	var visit func(t types.Type)
+	visit = func(t types.Type) {
+		if t == nil || seen[t] {
+			return
+		}
+		seen[t] = true
+		switch t := t.(type) {
+		case *types.Named:
+			if p := t.Obj().Pkg(); p != nil && p != pkg {
+				paths = append(paths, p.Path())
+				return // its own inside is its package's matter
+			}
+			visit(t.Underlying())
+			for m := range t.Methods() {
+				if m.Exported() {
+					visit(m.Type())
+				}
+			}
+		case *types.Alias:
+			visit(types.Unalias(t))
+		case *types.Map:
+			visit(t.Key())
+			visit(t.Elem())
+		case interface{ Elem() types.Type }: // pointer, slice, array, channel
+			visit(t.Elem())
+		case *types.Signature:
+			for v := range t.Params().Variables() {
+				visit(v.Type())
+			}
+			for v := range t.Results().Variables() {
+				visit(v.Type())
+			}
+		case *types.Struct:
+			for f := range t.Fields() {
+				if f.Exported() {
+					visit(f.Type())
+				}
+			}
+		}
+	}
+	for _, name := range pkg.Scope().Names() {
+		if obj := pkg.Scope().Lookup(name); obj.Exported() {
+			visit(obj.Type())
+		}
+	}
+	return paths
 }
 
 // symbols writes one package's table.
@@ -87,19 +163,18 @@ func standard() ([]string, error) {
 	return public, nil
 }
 
-// typeData writes the exported types of packages as one bundle.
-func typeData(name string, paths []string) error {
+// exportData reads the exported types of packages from the go command's build cache.
+func exportData(paths []string) ([]*types.Package, error) {
 	args := append([]string{"list", "-export", "-f", "{{.ImportPath}}\t{{.Export}}"}, paths...)
 	cmd := exec.Command("go", args...)
 	cmd.Stderr = os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fset, imports := token.NewFileSet(), map[string]*types.Package{}
-	var b bytes.Buffer
-	archive := zip.NewWriter(&b)
+	var pkgs []*types.Package
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		if path == "unsafe" {
@@ -107,9 +182,23 @@ func typeData(name string, paths []string) error {
 		}
 		pkg, err := read(fset, imports, path, file)
 		if err != nil {
-			return fmt.Errorf("types of %s: %w", path, err)
+			return nil, fmt.Errorf("types of %s: %w", path, err)
 		}
-		w, err := archive.Create(path)
+		pkgs = append(pkgs, pkg)
+	}
+	return pkgs, nil
+}
+
+// typeData writes the exported types of packages, one archive member each.
+func typeData(name string, paths []string) error {
+	pkgs, err := exportData(paths)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	archive := zip.NewWriter(&b)
+	for _, pkg := range pkgs {
+		w, err := archive.Create(pkg.Path())
 		if err != nil {
 			return err
 		}
