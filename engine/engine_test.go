@@ -121,7 +121,7 @@ type fixture struct {
 }
 
 // small are numbers that keep a test round short.
-var small = Numbers{Agents: 5, Steps: 3, Keep: 3, NewTokens: 400, Tunes: 2, CPU: time.Second, Wall: time.Second}
+var small = Numbers{Agents: 5, Steps: 3, Keep: 3, NewTokens: 400, Tries: 1, Tunes: 2, Form: "program", CPU: time.Second, Wall: time.Second}
 
 // begin opens a search in dir. say dictates the texts in order of swarms and rounds; nil lets the model babble.
 func begin(t *testing.T, dir string, o Options, say func(n int) string) *fixture {

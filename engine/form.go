@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"skep/engine/focus"
 	"skep/engine/lm"
+	"skep/engine/python"
 )
 
 // Kind is where a program came from: a kind of swarm, the tuning agent, or the problem itself.
@@ -209,7 +211,7 @@ func (sw *Swarm) longestView() int {
 	for _, p := range sw.parents {
 		n += len(s.programTokens(p))
 	}
-	return n + len(sw.instruction()) + len(s.prompts.answer)
+	return n + sw.longestInstruction() + len(s.prompts.answer)
 }
 
 // prompts are the token runs that a whole search shares.
@@ -235,12 +237,26 @@ func (a *Agent) thinkTokens() []lm.Token {
 	return a.swarm.round.search.model.Tokenizer.Encode(focus.Think(a.prompt.Way))
 }
 
-func (sw *Swarm) instruction() []lm.Token {
+// instruction is the summarizer's task; line is the one to rewrite in the form "line", else nil.
+func (sw *Swarm) instruction(line *python.Line) []lm.Token {
 	s := sw.round.search
-	var ids []int64
+	task := focus.Task{Kind: string(sw.kind), Focus: sw.focus, Entry: s.problem.Info().Entry}
 	for _, p := range sw.parents {
-		ids = append(ids, p.ID)
+		task.Parents = append(task.Parents, p.ID)
 	}
-	task := focus.Task{Kind: string(sw.kind), Focus: sw.focus, Parents: ids, Entry: s.problem.Info().Entry, Form: s.opts.Form}
+	if line != nil {
+		task.Line = strings.TrimSpace(line.Text)
+	}
 	return s.model.Tokenizer.Encode(task.Instruction())
+}
+
+// longestInstruction is the number of tokens of the longest instruction that the swarm can get.
+func (sw *Swarm) longestInstruction() int {
+	longest := len(sw.instruction(nil))
+	if sw.round.search.opts.Form == "line" {
+		for _, l := range python.Lines(sw.parents[0].Code) {
+			longest = max(longest, len(sw.instruction(&l))+len(sw.round.search.model.Tokenizer.Encode(l.Text)))
+		}
+	}
+	return longest
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"skep/engine/lm"
 	"skep/engine/python"
 	"skep/problems"
 )
@@ -195,7 +194,7 @@ func TestReadEdit(t *testing.T) {
 		"1: 0.50":                   "",
 		"99999999999999999999: 1.0": "",
 	} {
-		e := propose(best, python.Literals(best.Code), []lm.Generation{{Text: text}})[0]
+		e := propose(best, python.Literals(best.Code), []string{text}, 1)[0]
 		if e.Code != want || (e.Problem == "") != (want != "") {
 			t.Errorf("%q: code %q, problem %q", text, e.Code, e.Problem)
 		}

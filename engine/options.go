@@ -44,6 +44,7 @@ type Numbers struct {
 
 	NewTokens   int     // most tokens of a written reply
 	Samples     int     // replies written by a swarm
+	Tries       int     // texts drawn for a reply or an edit: the first that is no copy counts
 	TopP        float64 // of writing and tuning
 	TopK        int     // of writing and tuning
 	Tunes       int     // one-number edits a round
@@ -54,7 +55,7 @@ type Numbers struct {
 	TuneTemp    float64 // … of the tuning agent
 
 	CPU, Wall time.Duration // limits of a candidate; 0 takes the smaller of the profile's and the problem's
-	Form      string        // what a summarizer is asked for: "program", or "function" (see Assumptions)
+	Form      string        // what a summarizer is asked for: "program", or "line" for models too small for one (see Assumptions)
 }
 
 // profiles are the named sets of numbers. "paper" is Table S3; "cpu" is a round of the same form that two cores finish
@@ -63,16 +64,16 @@ var profiles = map[string]Numbers{
 	"paper": {
 		Refine: 4, Hybridize: 3, Explore: 2, Fresh: 1, Agents: 45, Steps: 40, Keep: 30,
 		RefineBest: 2, MaxRefinements: 20, HybridizePool: 10, HybridizeParents: 5, ExploreParents: 4,
-		NewTokens: 4096, Samples: 1, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
+		NewTokens: 4096, Samples: 1, Tries: 1, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
 		RefineTemp: 0.3, HybridTemp: 0.5, ExploreTemp: 0.8, TuneTemp: 1.0,
 		CPU: 360 * time.Second, Wall: 400 * time.Second, Form: "program",
 	},
 	"cpu": {
 		Refine: 1, Hybridize: 1, Explore: 1, Fresh: 1, Agents: 6, Steps: 8, Keep: 4,
 		RefineBest: 2, MaxRefinements: 20, HybridizePool: 10, HybridizeParents: 2, ExploreParents: 2,
-		NewTokens: 1024, Samples: 1, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
-		RefineTemp: 0.3, HybridTemp: 0.5, ExploreTemp: 0.8, TuneTemp: 1.0,
-		CPU: 10 * time.Second, Wall: 15 * time.Second, Form: "function",
+		NewTokens: 1024, Samples: 1, Tries: 8, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
+		RefineTemp: 0.9, HybridTemp: 0.9, ExploreTemp: 1.0, TuneTemp: 1.0,
+		CPU: 10 * time.Second, Wall: 15 * time.Second, Form: "line",
 	},
 }
 
@@ -126,14 +127,14 @@ func (n Numbers) check() error {
 		return fmt.Errorf("engine: %d agents with %d latent steps; both must be at least 1", n.Agents, n.Steps)
 	case n.Keep < 1 || n.Keep > n.Agents:
 		return fmt.Errorf("engine: the filter keeps %d of %d agents; want 1 to %d", n.Keep, n.Agents, n.Agents)
-	case n.NewTokens < 1 || n.Samples < 1:
-		return fmt.Errorf("engine: NewTokens %d and Samples %d must be at least 1", n.NewTokens, n.Samples)
+	case n.NewTokens < 1 || n.Samples < 1 || n.Tries < 1:
+		return fmt.Errorf("engine: NewTokens %d, Samples %d and Tries %d must be at least 1", n.NewTokens, n.Samples, n.Tries)
 	case n.RefineBest < 1 || n.HybridizePool < 1 || n.HybridizeParents < 1:
 		return fmt.Errorf("engine: RefineBest %d, HybridizePool %d, HybridizeParents %d must be at least 1", n.RefineBest, n.HybridizePool, n.HybridizeParents)
 	case n.TopP <= 0 || n.TopP > 1 || min(n.RefineTemp, n.HybridTemp, n.ExploreTemp, n.TuneTemp) < 0:
 		return fmt.Errorf("engine: TopP %v must lie in (0, 1] and no temperature below 0", n.TopP)
-	case n.Form != "program" && n.Form != "function":
-		return fmt.Errorf("engine: Form %q; want \"program\" or \"function\"", n.Form)
+	case n.Form != "program" && n.Form != "line":
+		return fmt.Errorf("engine: Form %q; want \"program\" or \"line\"", n.Form)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"skep/engine/focus"
 	"skep/engine/judge"
 	"skep/engine/novelty"
-	"skep/engine/python"
 	"skep/engine/store"
 )
 
@@ -36,6 +35,13 @@ type editRow struct {
 // swarmExtra is what the engine keeps of a swarm beside the store's own columns.
 type swarmExtra struct {
 	Margins []float32 // Eq. 5, per agent
+	Replies []replyRow
+}
+
+// replyRow is what became of a summary's text.
+type replyRow struct {
+	Description, Code string
+	Tries             int
 }
 
 // newMeta describes a new run.
@@ -131,11 +137,12 @@ func (sw *Swarm) row() store.Swarm {
 		row.Agents = append(row.Agents, store.Agent{Phrasing: a.prompt.Phrasing, Way: a.prompt.Way, Parent: a.parent.id(), Prompt: a.words(),
 			Tokens: len(a.phraseTokens()) + len(a.thinkTokens()), Kept: slices.Contains(sw.kept, a.index), Dropped: a.dropped})
 	}
-	row.Extra = document(extra)
 	for _, sum := range sw.summaries {
+		extra.Replies = append(extra.Replies, replyRow{sum.Description, sum.Code, sum.Tries})
 		row.Summaries = append(row.Summaries, store.Summary{Program: sum.Program.id(), Text: sum.Text, Reason: sum.Reason, Tokens: sum.Tokens, Took: sum.Took,
 			Drafted: sum.Drafted, Accepted: sum.Accepted, Temperature: sum.Temperature})
 	}
+	row.Extra = document(extra)
 	return row
 }
 
@@ -279,13 +286,13 @@ func (r *Round) rebuildSwarm(index int, row store.Swarm, all map[int64]*Program)
 		}
 		sw.agents = append(sw.agents, agent)
 	}
-	for _, sum := range row.Summaries {
-		words, code := python.Reply(sum.Text)
-		if code != "" {
-			code = python.Complete(code, sw.parents[0].Code, r.search.problem.Info().Entry)
-		}
-		sw.summaries = append(sw.summaries, &Summary{Text: sum.Text, Description: words, Code: code, Reason: sum.Reason, Tokens: sum.Tokens, Drafted: sum.Drafted,
-			Accepted: sum.Accepted, Took: sum.Took, Temperature: sum.Temperature, Program: all[sum.Program], parent: sw.parents[0]})
+	if len(extra.Replies) != len(row.Summaries) {
+		return nil, fmt.Errorf("swarm %d has %d texts and %d replies", index, len(row.Summaries), len(extra.Replies))
+	}
+	for k, sum := range row.Summaries {
+		reply := extra.Replies[k]
+		sw.summaries = append(sw.summaries, &Summary{Text: sum.Text, Description: reply.Description, Code: reply.Code, Tries: reply.Tries, Reason: sum.Reason,
+			Tokens: sum.Tokens, Drafted: sum.Drafted, Accepted: sum.Accepted, Took: sum.Took, Temperature: sum.Temperature, Program: all[sum.Program], parent: sw.parents[0]})
 	}
 	return sw, nil
 }

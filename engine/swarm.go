@@ -62,6 +62,7 @@ type Summary struct {
 	Description string
 	Code        string // the complete program; "" when the reply holds none
 	Reason      string // why it ended: "stop", "length", "stopped"
+	Tries       int    // texts drawn until one gave a program other than the parents
 	Tokens      int
 	Steps       int // passes it took
 	Drafted     int

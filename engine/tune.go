@@ -45,7 +45,7 @@ func (r *Round) tune(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		edits = propose(best, literals, replies)
+		edits = propose(best, literals, replies, s.opts.Tries)
 	}
 	s.update(func() { r.tunes, r.tuned = edits, true })
 	report(ctx, Event{Round: r.n, Stage: "tune", Swarm: -1, Done: len(edits), Total: s.opts.Tunes, Unit: "edits", Took: time.Since(start)})
@@ -53,8 +53,9 @@ func (r *Round) tune(ctx context.Context) error {
 	return r.save(ctx)
 }
 
-// askTuner samples the tuning agent's answers in one batch that shares its prompt.
-func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.Literal) ([]lm.Generation, error) {
+// askTuner samples the tuning agent's answers in one batch that shares its prompt, Tries for each edit. In the form "line"
+// an answer begins with the number it is about.
+func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.Literal) ([]string, error) {
 	s := r.search
 	if err := s.readPrograms(ctx, []*Program{best}); err != nil {
 		return nil, err
@@ -71,16 +72,42 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 	}
 	blocks := []lm.BlockID{got[0].block}
 	defer func() { s.backend.Free(blocks...) }()
-	streams := make([]lm.Stream, s.opts.Tunes)
-	for i := range streams {
+	before = append(before, got[0].at(got[0].pos))
+	leads := r.leads(len(literals))
+	streams := make([]lm.Stream, len(leads))
+	for i, lead := range leads {
 		blocks = append(blocks, s.backend.New())
 		streams[i] = lm.Stream{
-			Prompt:   lm.Span{Tokens: s.prompts.answer, Pos: got[0].end(), View: append(slices.Clone(before), got[0].at(got[0].pos)), Into: blocks[i+1]},
-			Sampling: lm.Sampling{Temperature: s.opts.TuneTemp, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: s.opts.TuneTokens, Stop: answered},
+			Prompt:   lm.Span{Tokens: slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(lead)), Pos: got[0].end(), View: before, Into: blocks[i+1]},
+			Sampling: lm.Sampling{Temperature: s.opts.TuneTemp, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: s.opts.TuneTokens, Stop: answered(lead)},
 			Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | tunerSwarm, Replicate: uint64(i)},
 		}
 	}
-	return lm.Decode(ctx, s.backend, s.model.Tokenizer, streams, nil)
+	replies, err := lm.Decode(ctx, s.backend, s.model.Tokenizer, streams, nil)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]string, len(replies))
+	for i, g := range replies {
+		answers[i] = leads[i] + g.Text
+	}
+	return answers, nil
+}
+
+// leads are the beginnings of the answers, Tries for each edit.
+func (r *Round) leads(literals int) []string {
+	var leads []string
+	places := r.random(tunerSwarm, "numbers").Perm(literals)
+	for i := range r.search.opts.Tunes {
+		lead := ""
+		if r.search.opts.Form == "line" {
+			lead = fmt.Sprintf("%d:", places[i%literals]+1)
+		}
+		for range r.search.opts.Tries {
+			leads = append(leads, lead)
+		}
+	}
+	return leads
 }
 
 // tried lists the last edits of a program with what came of them, newest last.
@@ -102,25 +129,34 @@ func (r *Round) tried(best *Program) []string {
 
 var answer = regexp.MustCompile(`(\d+)\s*[:.)]\s*[^\d\n.+-]*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
 
-// answered ends an answer at the end of its first line that names a number.
-func answered(text string) bool {
-	return len(text) > 0 && text[len(text)-1] == '\n' && answer.MatchString(text)
+// answered ends an answer at the end of its first line that names a number and a value.
+func answered(lead string) func(text string) bool {
+	return func(text string) bool {
+		return len(text) > 0 && text[len(text)-1] == '\n' && answer.MatchString(lead+text)
+	}
 }
 
-// propose reads the answers: each names a literal by its place in the list and gives a new value. Equal proposals count
-// once.
-func propose(best *Program, literals []python.Literal, replies []lm.Generation) []*Edit {
+// propose reads the answers, tries for each edit: the first of them that is of use counts. Equal proposals count once.
+func propose(best *Program, literals []python.Literal, answers []string, tries int) []*Edit {
 	var edits []*Edit
 	seen := map[string]bool{}
-	for i, g := range replies {
-		e := readEdit(g.Text, best, literals)
-		e.replicate = i
-		key := fmt.Sprint(e.Line, e.Old, e.New, e.Code)
-		if e.Code != "" && seen[key] {
-			e.Code, e.Problem = "", "the same edit was proposed before"
+	for i := 0; i < len(answers); i += tries {
+		var chosen *Edit
+		for _, text := range answers[i:min(i+tries, len(answers))] {
+			e := readEdit(text, best, literals)
+			if e.Code != "" && seen[e.Code] {
+				e.Code, e.Problem = "", "the same edit was proposed before"
+			}
+			if chosen == nil || e.Code != "" {
+				chosen = e
+			}
+			if e.Code != "" {
+				break
+			}
 		}
-		seen[key] = true
-		edits = append(edits, e)
+		seen[chosen.Code] = true
+		chosen.replicate = len(edits)
+		edits = append(edits, chosen)
 	}
 	return edits
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +96,34 @@ func seen(placed []Placed) (lm.View, int) {
 	return v, end
 }
 
+// order is one reply that is wanted: a sample of a swarm, what it is to rewrite, and how the reply begins.
+type order struct {
+	swarm *Swarm
+	line  *python.Line // in the form "line"; nil: a whole program
+	lead  string       // beginning of the reply, which the summarizer continues
+}
+
+// orders lists the replies of the swarms, samples each. In the form "line" each is about another line of the first parent,
+// drawn at random, and begins with the old line up to one of its numbers.
+func (r *Round) orders(swarms []*Swarm, samples int) []order {
+	var list []order
+	for _, sw := range swarms {
+		lines := python.Lines(sw.parents[0].Code)
+		random := r.random(sw.index, "lines")
+		places := random.Perm(len(lines))
+		for k := range samples {
+			o := order{swarm: sw}
+			if r.search.opts.Form == "line" && len(lines) > 0 {
+				o.line = &lines[places[k%len(places)]]
+				literals := o.line.Literals
+				o.lead = "```python\n" + strings.TrimRight(o.line.Text[:literals[random.IntN(len(literals))]], " ")
+			}
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
 // write lets the summarizers of swarms write samples texts each, all in one batch.
 func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 	if err := r.ready(Written, swarms); err != nil || len(swarms) == 0 {
@@ -103,7 +133,8 @@ func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 		return err
 	}
 	start := time.Now()
-	streams, free, err := r.instruct(ctx, swarms, samples)
+	orders, tries := r.orders(swarms, samples), r.search.opts.Tries
+	streams, free, err := r.instruct(ctx, orders, tries)
 	if err != nil {
 		return err
 	}
@@ -111,50 +142,54 @@ func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 	texts := make([]strings.Builder, len(streams))
 	onText := func(i int, text string) {
 		texts[i].WriteString(text)
-		report(ctx, Event{Round: r.n, Stage: "write", Swarm: swarms[i/samples].index, Total: r.newTokens, Unit: "tokens", Text: texts[i].String(), Took: time.Since(start)})
+		o := orders[i/tries]
+		report(ctx, Event{Round: r.n, Stage: "write", Swarm: o.swarm.index, Total: r.newTokens, Unit: "tokens", Text: o.lead + texts[i].String(), Took: time.Since(start)})
 	}
 	written, err := lm.Decode(ctx, r.search.backend, r.search.model.Tokenizer, streams, onText)
 	if err != nil {
 		return err // a text cut short is no text: the swarm stays where it was
 	}
 	r.search.update(func() {
-		for i, sw := range swarms {
+		for _, sw := range swarms {
 			sw.summaries = nil
-			for _, g := range written[i*samples : (i+1)*samples] {
-				sw.summaries = append(sw.summaries, sw.summary(g))
-			}
+		}
+		for i, o := range orders {
+			o.swarm.summaries = append(o.swarm.summaries, o.choose(written[i*tries:(i+1)*tries]))
 		}
 	})
 	r.spent("write", -1, start)
 	return r.reached(ctx, Written, swarms)
 }
 
-// instruct reads the summarizers' instructions and prepares their streams; free gives the blocks back.
-func (r *Round) instruct(ctx context.Context, swarms []*Swarm, samples int) (streams []lm.Stream, free func(), err error) {
+// instruct reads the summarizers' instructions and prepares their streams, tries for each order; free gives the blocks back.
+func (r *Round) instruct(ctx context.Context, orders []order, tries int) (streams []lm.Stream, free func(), err error) {
 	s := r.search
 	var pieces []piece
-	for _, sw := range swarms {
-		v, end := seen(sw.view)
-		pieces = append(pieces, piece{tokens: sw.instruction(), pos: end, view: v})
+	for _, o := range orders {
+		v, end := seen(o.swarm.view)
+		pieces = append(pieces, piece{tokens: o.swarm.instruction(o.line), pos: end, view: v})
 	}
 	instructions, _, err := s.read(ctx, pieces)
 	if err != nil {
 		return nil, nil, err
 	}
 	var blocks []lm.BlockID
-	for i, sw := range swarms {
+	replicate := map[*Swarm]uint64{}
+	for i, o := range orders {
 		blocks = append(blocks, instructions[i].block)
 		v := append(append(lm.View{}, pieces[i].view...), instructions[i].at(instructions[i].pos))
-		drafter := sw.drafter()
-		for k := range samples {
+		begin := slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(o.lead))
+		drafter := o.swarm.drafter()
+		for range tries {
 			block := s.backend.New()
 			blocks = append(blocks, block)
 			streams = append(streams, lm.Stream{
-				Prompt:   lm.Span{Tokens: s.prompts.answer, Pos: instructions[i].end(), View: v, Into: block},
-				Sampling: lm.Sampling{Temperature: sw.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: r.newTokens, Stop: closed},
-				Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | uint64(sw.index), Replicate: uint64(k)},
+				Prompt:   lm.Span{Tokens: begin, Pos: instructions[i].end(), View: v, Into: block},
+				Sampling: lm.Sampling{Temperature: o.swarm.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: r.newTokens, Stop: o.ended},
+				Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | uint64(o.swarm.index), Replicate: replicate[o.swarm]},
 				Draft:    drafter,
 			})
+			replicate[o.swarm]++
 		}
 	}
 	return streams, func() { s.backend.Free(blocks...) }, nil
@@ -170,8 +205,11 @@ func (sw *Swarm) drafter() *lm.Drafter {
 	return lm.NewDrafter(sources...)
 }
 
-// closed ends a reply behind its first closed block of code.
-func closed(text string) bool {
+// ended says whether a reply is whole: behind its first closed block of code, or at the end of its line.
+func (o order) ended(text string) bool {
+	if o.line != nil {
+		return strings.Contains(text, "\n")
+	}
 	if !strings.HasSuffix(text, "```\n") && !strings.HasSuffix(text, "```") {
 		return false
 	}
@@ -184,16 +222,36 @@ func closed(text string) bool {
 	return fences >= 2 && fences%2 == 0
 }
 
-// summary takes a written text apart. In the form "function" the reply may hold only some functions: they are put into
-// the swarm's first parent.
-func (sw *Swarm) summary(g lm.Generation) *Summary {
-	parent := sw.parents[0]
-	words, code := python.Reply(g.Text)
-	if code != "" {
-		code = python.Complete(code, parent.Code, sw.round.search.problem.Info().Entry)
+// choose takes the first of several tries that gives a program other than the parents, else the first.
+func (o order) choose(tries []lm.Generation) *Summary {
+	var first *Summary
+	for i, g := range tries {
+		sum := o.summary(g)
+		sum.Tries = i + 1
+		if first == nil {
+			first = sum
+		}
+		copied := slices.ContainsFunc(o.swarm.parents, func(p *Program) bool { return p.Hash == python.Hash(sum.Code) })
+		if sum.Code != "" && !copied {
+			return sum
+		}
 	}
-	return &Summary{
-		Text: g.Text, Description: words, Code: code, Reason: g.Reason, Tokens: len(g.Tokens), Steps: g.Steps, Drafted: g.Drafted,
-		Accepted: g.Accepted, Took: g.Took, Temperature: sw.temperature, parent: parent,
+	return first
+}
+
+// summary takes a written text apart. A reply that holds only some functions is put into the swarm's first parent.
+func (o order) summary(g lm.Generation) *Summary {
+	parent := o.swarm.parents[0]
+	sum := &Summary{Text: o.lead + g.Text, Reason: g.Reason, Tokens: len(g.Tokens), Steps: g.Steps, Drafted: g.Drafted, Accepted: g.Accepted, Took: g.Took,
+		Temperature: o.swarm.temperature, parent: parent}
+	if o.line != nil {
+		line, _, _ := strings.Cut(strings.TrimPrefix(sum.Text, "```python\n"), "\n")
+		sum.Code = python.Rewrite(parent.Code, *o.line, line)
+		sum.Description = fmt.Sprintf("line %d: `%s` becomes `%s`", o.line.Number, strings.TrimSpace(o.line.Text), strings.TrimSpace(line))
+		return sum
 	}
+	if sum.Description, sum.Code = python.Reply(sum.Text); sum.Code != "" {
+		sum.Code = python.Complete(sum.Code, parent.Code, o.swarm.round.search.problem.Info().Entry)
+	}
+	return sum
 }

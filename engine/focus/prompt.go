@@ -30,45 +30,39 @@ func Think(way int) string { return " " + Ways[way] + "\n" }
 type Task struct {
 	Kind    string // "refine", "hybridize", "explore" or "fresh"
 	Focus   string
-	Parents []int64 // ids of the programs in view; the first is the one that functions are put into
+	Parents []int64 // ids of the programs in view, at least one
 	Entry   string  // entry function
-	Form    string  // "program" or "function"
+	Line    string  // the line of the first parent to rewrite; "": a complete program is wanted
 }
 
 // Instruction states the task.
 func (t Task) Instruction() string {
 	var b strings.Builder
 	b.WriteString("# Task\n")
-	first := int64(0)
-	if len(t.Parents) > 0 {
-		first = t.Parents[0]
-	}
-	switch t.Kind {
-	case "refine":
+	first := t.Parents[0]
+	switch {
+	case t.Line != "":
 		fmt.Fprintf(&b, "Improve Program %d by one change.", first)
-	case "hybridize":
+	case t.Kind == "refine":
+		fmt.Fprintf(&b, "Improve Program %d.", first)
+	case t.Kind == "hybridize":
 		fmt.Fprintf(&b, "Combine the best ideas of %s into one new program.", programs(t.Parents))
-	case "explore":
+	case t.Kind == "explore":
 		fmt.Fprintf(&b, "Write a program that goes another way than %s.", programs(t.Parents))
 	default:
 		fmt.Fprintf(&b, "Start afresh: write a program with another approach than Program %d.", first)
 	}
 	fmt.Fprintf(&b, " The direction: %s.\n", strings.ToLower(t.Focus[:1])+t.Focus[1:])
-	b.WriteString("First say in one or two sentences what is new and why the value will be better. ")
-	if t.Form == "function" && first > 0 {
-		fmt.Fprintf(&b, "Then write, in one ```python block, only the function that you change, whole and with its old name and arguments; "+
-			"all other functions stay as they are in Program %d. The code must differ from Program %d and must run as it stands.\n", first, first)
-	} else {
-		fmt.Fprintf(&b, "Then write, in one ```python block, the complete program with its imports and the function %s(). "+
-			"It must differ from every program above and must run as it stands.\n", t.Entry)
+	if t.Line != "" {
+		fmt.Fprintf(&b, "The line to change is\n```python\n%s\n```\nWrite the new line in a ```python block. It must not be the same as the old line, and it must give a better result.\n", t.Line)
+		return b.String()
 	}
+	fmt.Fprintf(&b, "First say in one or two sentences what is new and why the result will be better. Then write, in one ```python block, the complete program "+
+		"with its imports and the function %s(). It must differ from every program above and must run as it stands.\n", t.Entry)
 	return b.String()
 }
 
 func programs(ids []int64) string {
-	if len(ids) == 0 {
-		return "the standard solution"
-	}
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = fmt.Sprintf("Program %d", id)
@@ -90,6 +84,6 @@ func Tune(id int64, numbers []Number, tried []string) string {
 		b.WriteString("Already tried:\n" + strings.Join(tried, "\n") + "\n")
 	}
 	b.WriteString("Give one of these numbers another value, so that the result gets better. " +
-		"Answer only with the number of the line, a colon, and the new value, for example `2: 0.45`.\n")
+		"Answer only with the place of the number in this list, a colon, and the new value.\n")
 	return b.String()
 }

@@ -271,3 +271,42 @@ func leans(code, parent string) bool {
 	}
 	return slices.ContainsFunc(Functions(parent), func(f Function) bool { return used[f.Name] && !bound[f.Name] })
 }
+
+// Line is a statement that stands on one physical line inside a function and holds numbers: a place where a small change
+// can matter and the program stays whole.
+type Line struct {
+	Number   int    // from 1
+	Text     string // with its indentation
+	Literals []int  // byte offsets of its numeric literals in Text
+}
+
+// Lines lists the lines of a program that can be rewritten on their own.
+func Lines(source string) []Line {
+	physical := strings.Split(source, "\n")
+	var found []Line
+	for _, statement := range logicalLines(source) {
+		first, last := statement[0], statement[len(statement)-1]
+		whole := first.line == last.line && !strings.Contains(last.text, "\n")
+		if !whole || indentation(source, first.start) == 0 || slices.Contains([]string{"def", "class", "@", "async"}, first.text) {
+			continue
+		}
+		l := Line{Number: first.line, Text: physical[first.line-1]}
+		start := strings.LastIndexByte(source[:first.start], '\n') + 1
+		for _, t := range statement {
+			if t.kind == number {
+				l.Literals = append(l.Literals, t.start-start)
+			}
+		}
+		if len(l.Literals) > 0 {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// Rewrite returns the program with one line replaced.
+func Rewrite(source string, l Line, text string) string {
+	lines := strings.Split(source, "\n")
+	lines[l.Number-1] = text
+	return strings.Join(lines, "\n")
+}

@@ -198,3 +198,23 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+func TestLines(t *testing.T) {
+	var got []string
+	for _, l := range Lines(sample) {
+		got = append(got, l.Text)
+		for _, at := range l.Literals {
+			if c := l.Text[at]; !isDigit(c) && c != '.' {
+				t.Errorf("no number at byte %d of %q", at, l.Text)
+			}
+		}
+	}
+	want := []string{"    x = [i * 2 for i in range(n)]  # comment 9", "    k = 3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
+	}
+	changed := Rewrite(sample, Lines(sample)[1], "    k = 4")
+	if strings.Count(changed, "\n") != strings.Count(sample, "\n") || !strings.Contains(changed, "class A:\n    k = 4\n") {
+		t.Errorf("rewritten:\n%s", changed)
+	}
+}
