@@ -39,7 +39,7 @@ type process struct {
 // report is how a candidate ended.
 type report struct {
 	Error  string        // it could not be started, or not be killed: our fault
-	Cause  cause         //
+	Cause  cause         // what ended it
 	Status int           // wait status, as of wait4(2)
 	CPU    time.Duration // user and system
 	Wall   time.Duration // since it was started

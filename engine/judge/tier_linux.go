@@ -36,7 +36,6 @@ type tierC struct {
 	readOnly []string
 	identity identity
 	filter   string // hexadecimal
-	self     string // this program
 }
 
 // systemTrees is what a Python program may have to read outside its own prefix: shared libraries and time zones.
@@ -47,7 +46,7 @@ func newTierC(python interpreter) (launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tierC{python: python, filter: hex.EncodeToString(code), self: "/proc/self/exe"}
+	t := &tierC{python: python, filter: hex.EncodeToString(code)}
 	t.readOnly = append(append(t.readOnly, systemTrees...), python.trees()...)
 	t.identity = chooseIdentity(append(python.trees(), os.TempDir()))
 	return t, nil
@@ -63,13 +62,9 @@ func (t *tierC) launch(j job) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	orders, err := json.Marshal(order{
-		Python: t.python.Executable, Args: []string{"python", "-s", "-S", "-B", "-u", "-X", "utf8", "-c", bootstrap},
-		Env: t.environment(), ReadOnly: t.readOnly, Scratch: os.TempDir(), Identity: t.identity,
-		CPU: j.limits.CPU, Wall: j.limits.Wall, Memory: j.limits.MemoryBytes,
-	})
+	orders, err := t.order(j)
 	if err != nil {
-		return nil, fmt.Errorf("judge: encode the order: %w", err)
+		return nil, err
 	}
 	var p pipes
 	defer p.closeTheirs()
@@ -81,7 +76,7 @@ func (t *tierC) launch(j job) (*process, error) {
 	}
 	var complaints bytes.Buffer
 	cmd := &exec.Cmd{
-		Path: t.self, Args: []string{"skep-judge"}, Env: []string{stageVariable + "=supervise"},
+		Path: "/proc/self/exe", Args: []string{"skep-judge"}, Env: []string{stageVariable + "=supervise"},
 		Stdin: p.theirs[4], Stdout: p.theirs[5], Stderr: &complaints, ExtraFiles: p.theirs[:4],
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // Ctrl-C in the terminal is the caller's to handle
 		WaitDelay:   killPatience,
@@ -90,19 +85,40 @@ func (t *tierC) launch(j job) (*process, error) {
 		p.closeOurs()
 		return nil, fmt.Errorf("judge: start the supervisor: %w", err)
 	}
-	go func() {
-		defer stdin.Close()
-		_, _ = stdin.Write(request) // a candidate that is gone already shows in its report
-	}()
+	feed(stdin, request)
 	_, _ = leash.Write(orders) // a supervisor that is gone already leaves no report, which await tells
 	result := make(chan report, 1)
-	go func() { result <- await(cmd, reports, &complaints) }()
+	go func() {
+		result <- await(cmd, reports, &complaints)
+		leash.Close()
+	}()
 	kill := sync.OnceFunc(func() {
 		leash.Close()
 		// A supervisor that does not come to its end takes Python with it: the kernel sees to that.
 		time.AfterFunc(2*killPatience, func() { _ = cmd.Process.Kill() })
 	})
 	return &process{stdout: stdout, stderr: stderr, frame: frame, kill: kill, report: result}, nil
+}
+
+// feed writes the request without waiting for the candidate to read it; one that is gone already shows in its report.
+func feed(stdin *os.File, request []byte) {
+	go func() {
+		defer stdin.Close()
+		_, _ = stdin.Write(request)
+	}()
+}
+
+// order is what the supervisor is told.
+func (t *tierC) order(j job) ([]byte, error) {
+	text, err := json.Marshal(order{
+		Python: t.python.Executable, Args: []string{"python", "-s", "-S", "-B", "-u", "-X", "utf8", "-c", bootstrap},
+		Env: t.environment(), ReadOnly: t.readOnly, Scratch: os.TempDir(), Identity: t.identity,
+		CPU: j.limits.CPU, Wall: j.limits.Wall, Memory: j.limits.MemoryBytes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("judge: encode the order: %w", err)
+	}
+	return text, nil
 }
 
 // await reads the supervisor's report and waits for its end.
