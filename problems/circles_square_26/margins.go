@@ -63,5 +63,5 @@ func (p packing) praise(sum float64, strict bool) string {
 	if strict {
 		return fmt.Sprintf("sum of radii %v, exactly feasible", sum)
 	}
-	return fmt.Sprintf("sum of radii %v, feasible within 1e-6 only; exactly: %s", sum, p.violation(new(big.Rat)))
+	return fmt.Sprintf("sum of radii %v, feasible within 1e-6 only, not exactly: %s", sum, p.violation(new(big.Rat)))
 }
