@@ -180,7 +180,11 @@ func (b *Backend) Lens(ctx context.Context, hidden [][]float32, k int) ([]lm.Ran
 		for i, h := range hidden[:n] {
 			copy(b.acts.h.row(i), h)
 		}
-		out = append(out, b.logits(b.acts.h, n, func(int) int { return k })...)
+		tops := b.logits(b.acts.h, n, func(int) int { return k })
+		if i := slices.IndexFunc(tops, func(r lm.Ranking) bool { return math.IsNaN(r.LogSum) }); i >= 0 {
+			return nil, fmt.Errorf("cpu: Lens: the logits of hidden state %d are %w", len(out)+i, errNotFinite)
+		}
+		out = append(out, tops...)
 		hidden = hidden[n:]
 	}
 	return out, nil

@@ -66,7 +66,7 @@ func (b *Backend) piece(thread, n int, t term, row0, width int) {
 	t.start(n, row0, width)
 	s := &b.scratch[thread]
 	if s.weights == nil {
-		s.weights = make([]float32, largePiece*vec.MaxK)
+		s.weights = make([]float32, largePiece*(vec.MaxK+vec.Lanes))
 	}
 	for k := 0; k < t.w.cols; k += vec.MaxK {
 		cols := min(vec.MaxK, t.w.cols-k)

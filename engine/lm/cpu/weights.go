@@ -115,12 +115,15 @@ var littleEndian = func() bool {
 }()
 
 // part gives rows row0 … row0+n-1, columns k … k+cols-1 as floats, each row padded with zeros to vec.Pad(cols), and
-// their stride. The floats lie in buffer or, read-only, in the file. k is a multiple of vec.MaxK.
+// their stride. buffer has room for n rows of vec.MaxK+vec.Lanes. The floats lie in buffer or, read-only, in the file. k is a multiple of vec.MaxK.
 func (m *matrix) part(ops *vec.Ops, buffer []float32, row0, n, k, cols int) ([]float32, int) {
 	if m.floats != nil {
 		return m.floats[row0*m.cols+k:], m.cols
 	}
 	stride := vec.Pad(cols)
+	if stride%vec.MaxK == 0 {
+		stride += vec.Lanes // rows a whole page apart would fall into the same lines of the cache
+	}
 	rowBytes := m.cols / m.elems * m.bytes
 	if stride == m.cols { // whole rows without padding: one run
 		m.decode(ops, buffer, m.tensor.Data[row0*rowBytes:(row0+n)*rowBytes])

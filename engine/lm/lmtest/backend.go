@@ -476,5 +476,8 @@ func (s *suite) errors(t *testing.T) {
 	if _, err := b.Pass(context.Background(), []lm.Span{{Embeds: nan, Into: id, At: 20, Want: lm.Want{TopK: 1}}}); err == nil {
 		t.Error("logits of a NaN were ranked")
 	}
+	if _, err := b.Lens(context.Background(), [][]float32{nan}, 1); err == nil {
+		t.Error("the lens ranked a NaN")
+	}
 	sameKV(t, before, snapshot(t, b, id))
 }
