@@ -58,7 +58,7 @@ type Decoder struct {
 // Defaults of Decoder.
 const (
 	DefaultRows    = 128 // an H200 verifies about that many rows in the time of one (research/engine.md, 1.4)
-	DefaultRowCost = 0.3 // llama.cpp's step of 1, 2 and 4 streams on two cores: 29, 38 and 51 ms (research/models.md)
+	DefaultRowCost = 0.17 // engine/lm/cpu on two cores with AVX-512, both small models: 16 rows take 3.5 times as long as one
 )
 
 // Decode writes all streams together with the default Decoder.
