@@ -13,7 +13,9 @@ import (
 	"reflect"
 
 	"github.com/traefik/yaegi/stdlib"
+	"github.com/traefik/yaegi/stdlib/syscall"
 	"github.com/traefik/yaegi/stdlib/unrestricted"
+	"github.com/traefik/yaegi/stdlib/unsafe"
 	"golang.org/x/tools/go/gcexportdata"
 
 	"skep/kernel/session"
@@ -42,7 +44,7 @@ func Session() (session.Binding, error) {
 // allSymbols joins the tables. What unrestricted adds is what a notebook needs: processes, the real environment, exit.
 func allSymbols() map[string]map[string]reflect.Value {
 	all := map[string]map[string]reflect.Value{}
-	for _, table := range []map[string]map[string]reflect.Value{stdlib.Symbols, unrestricted.Symbols, Symbols} {
+	for _, table := range []map[string]map[string]reflect.Value{stdlib.Symbols, syscall.Symbols, unsafe.Symbols, unrestricted.Symbols, Symbols} {
 		for pkg, names := range table {
 			if all[pkg] == nil {
 				all[pkg] = map[string]reflect.Value{}
