@@ -71,8 +71,8 @@ var profiles = map[string]Numbers{
 	"cpu": {
 		Refine: 1, Hybridize: 1, Explore: 1, Fresh: 1, Agents: 6, Steps: 8, Keep: 4,
 		RefineBest: 2, MaxRefinements: 20, HybridizePool: 10, HybridizeParents: 2, ExploreParents: 2,
-		NewTokens: 1024, Samples: 1, Tries: 8, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
-		RefineTemp: 0.9, HybridTemp: 0.9, ExploreTemp: 1.0, TuneTemp: 1.0,
+		NewTokens: 1024, Samples: 1, Tries: 10, TopP: 0.95, TopK: 20, Tunes: 8, TuneTokens: 24,
+		RefineTemp: 0.7, HybridTemp: 0.8, ExploreTemp: 0.9, TuneTemp: 1.0,
 		CPU: 10 * time.Second, Wall: 15 * time.Second, Form: "line",
 	},
 }

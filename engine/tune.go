@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"skep/engine/focus"
@@ -73,7 +74,7 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 	blocks := []lm.BlockID{got[0].block}
 	defer func() { s.backend.Free(blocks...) }()
 	before = append(before, got[0].at(got[0].pos))
-	leads := r.leads(len(literals))
+	leads := r.leads(literals)
 	streams := make([]lm.Stream, len(leads))
 	for i, lead := range leads {
 		blocks = append(blocks, s.backend.New())
@@ -95,13 +96,14 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 }
 
 // leads are the beginnings of the answers, Tries for each edit.
-func (r *Round) leads(literals int) []string {
+func (r *Round) leads(literals []python.Literal) []string {
 	var leads []string
-	places := r.random(tunerSwarm, "numbers").Perm(literals)
+	places := r.random(tunerSwarm, "numbers").Perm(len(literals))
 	for i := range r.search.opts.Tunes {
 		lead := ""
 		if r.search.opts.Form == "line" {
-			lead = fmt.Sprintf("%d:", places[i%literals]+1)
+			place := places[i%len(literals)]
+			lead = fmt.Sprintf("%d: %s ->", place+1, literals[place].Text)
 		}
 		for range r.search.opts.Tries {
 			leads = append(leads, lead)
@@ -127,7 +129,7 @@ func (r *Round) tried(best *Program) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-var answer = regexp.MustCompile(`(\d+)\s*[:.)]\s*[^\d\n.+-]*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
+var answer = regexp.MustCompile(`(\d+)\s*:(?:[^\n]*?->)?\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
 
 // answered ends an answer at the end of its first line that names a number and a value.
 func answered(lead string) func(text string) bool {
@@ -175,6 +177,10 @@ func readEdit(text string, best *Program, literals []python.Literal) *Edit {
 	}
 	lit := literals[place-1]
 	e.Line, e.Old, e.New = lit.Line, lit.Text, m[2]
+	if isInteger(lit.Text) && !isInteger(m[2]) {
+		e.Problem = fmt.Sprintf("%s is an integer and %s is not", lit.Text, m[2])
+		return e
+	}
 	code, err := python.Replace(best.Code, lit, m[2])
 	if err != nil {
 		e.Problem = err.Error()
@@ -186,3 +192,5 @@ func readEdit(text string, best *Program, literals []python.Literal) *Edit {
 
 // describe is the edit as a program's description.
 func (e *Edit) describe() string { return fmt.Sprintf("line %d: %s becomes %s", e.Line, e.Old, e.New) }
+
+func isInteger(number string) bool { return !strings.ContainsAny(number, ".eEjJ") }

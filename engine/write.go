@@ -185,7 +185,7 @@ func (r *Round) instruct(ctx context.Context, orders []order, tries int) (stream
 			blocks = append(blocks, block)
 			streams = append(streams, lm.Stream{
 				Prompt:   lm.Span{Tokens: begin, Pos: instructions[i].end(), View: v, Into: block},
-				Sampling: lm.Sampling{Temperature: o.swarm.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: r.newTokens, Stop: o.ended},
+				Sampling: lm.Sampling{Temperature: o.swarm.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: o.longest(), Stop: o.ended},
 				Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | uint64(o.swarm.index), Replicate: replicate[o.swarm]},
 				Draft:    drafter,
 			})
@@ -203,6 +203,15 @@ func (sw *Swarm) drafter() *lm.Drafter {
 		sources = append(sources, s.programTokens(p))
 	}
 	return lm.NewDrafter(sources...)
+}
+
+// longest is the most tokens of a reply; a new line may be twice as long as the old one.
+func (o order) longest() int {
+	r := o.swarm.round
+	if o.line == nil {
+		return r.newTokens
+	}
+	return min(r.newTokens, 16+2*len(r.search.model.Tokenizer.Encode(o.line.Text)))
 }
 
 // ended says whether a reply is whole: behind its first closed block of code, or at the end of its line.
@@ -232,7 +241,7 @@ func (o order) choose(tries []lm.Generation) *Summary {
 			first = sum
 		}
 		copied := slices.ContainsFunc(o.swarm.parents, func(p *Program) bool { return p.Hash == python.Hash(sum.Code) })
-		if sum.Code != "" && !copied {
+		if sum.Code != "" && !copied && (o.line == nil || python.Balanced(sum.Code)) {
 			return sum
 		}
 	}

@@ -84,6 +84,6 @@ func Tune(id int64, numbers []Number, tried []string) string {
 		b.WriteString("Already tried:\n" + strings.Join(tried, "\n") + "\n")
 	}
 	b.WriteString("Give one of these numbers another value, so that the result gets better. " +
-		"Answer only with the place of the number in this list, a colon, and the new value.\n")
+		"Answer only with the place of the number in this list, a colon, the old value, an arrow and the new value.\n")
 	return b.String()
 }

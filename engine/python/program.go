@@ -272,8 +272,8 @@ func leans(code, parent string) bool {
 	return slices.ContainsFunc(Functions(parent), func(f Function) bool { return used[f.Name] && !bound[f.Name] })
 }
 
-// Line is a statement that stands on one physical line inside a function and holds numbers: a place where a small change
-// can matter and the program stays whole.
+// Line is a simple statement (no def, for, if …) that stands on one physical line inside a function and holds numbers: a
+// place where a small change can matter and the program stays whole.
 type Line struct {
 	Number   int    // from 1
 	Text     string // with its indentation
@@ -287,7 +287,7 @@ func Lines(source string) []Line {
 	for _, statement := range logicalLines(source) {
 		first, last := statement[0], statement[len(statement)-1]
 		whole := first.line == last.line && !strings.Contains(last.text, "\n")
-		if !whole || indentation(source, first.start) == 0 || slices.Contains([]string{"def", "class", "@", "async"}, first.text) {
+		if !whole || indentation(source, first.start) == 0 || last.text == ":" || first.text == "@" {
 			continue
 		}
 		l := Line{Number: first.line, Text: physical[first.line-1]}
@@ -309,4 +309,23 @@ func Rewrite(source string, l Line, text string) string {
 	lines := strings.Split(source, "\n")
 	lines[l.Number-1] = text
 	return strings.Join(lines, "\n")
+}
+
+// Balanced says whether every bracket and quote that text opens is closed in it, and none is closed that was not opened.
+func Balanced(text string) bool {
+	open := 0
+	for _, t := range scan(text) {
+		switch {
+		case t.kind == str && (len(t.text) < 2 || t.text[len(t.text)-1] != '"' && t.text[len(t.text)-1] != '\''):
+			return false
+		case t.kind != op:
+		case strings.Contains("([{", t.text):
+			open++
+		case strings.Contains(")]}", t.text):
+			if open--; open < 0 {
+				return false
+			}
+		}
+	}
+	return open == 0
 }

@@ -218,3 +218,11 @@ func TestLines(t *testing.T) {
 		t.Errorf("rewritten:\n%s", changed)
 	}
 }
+
+func TestBalanced(t *testing.T) {
+	for text, want := range map[string]bool{"x = [(1), {2: 3}]": true, "x = ')'": true, "": true, "f(1": false, "f(1))": false, "x = 'a": false, "x = \"": false, ")(": false} {
+		if Balanced(text) != want {
+			t.Errorf("Balanced(%q) is not %v", text, want)
+		}
+	}
+}
