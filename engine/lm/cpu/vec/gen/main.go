@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"go/format"
 	"log"
 	"os"
 )
@@ -58,7 +59,11 @@ func main() {
 	}
 	var w writer
 	declarations(&w)
-	save("ops_amd64.go", w.Bytes())
+	formatted, err := format.Source(w.Bytes())
+	if err != nil {
+		log.Fatal(err)
+	}
+	save("ops_amd64.go", formatted)
 }
 
 func save(name string, data []byte) {
