@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"skep/engine/lm"
 	"skep/engine/lm/cpu"
 	"skep/engine/lm/lmtest"
@@ -96,27 +98,44 @@ func compareWithLlamaCPP(t *testing.T, path, name string) {
 	t.Run("tokens", func(t *testing.T) { checkTokens(t, m.Tokenizer, exact) })
 	t.Run("greedy text", func(t *testing.T) { checkGreedy(t, b, m.Tokenizer, exact) })
 	t.Run("logits", func(t *testing.T) {
-		var onExact, asShipped difference
+		var onExact, asShipped, theirOwn difference
 		for i := range exact {
 			rows := logits(t, b, exact[i])
 			onExact.add(rows, exact[i])
-			if !slices.Equal(exact[i].Greedy, shipped[i].Greedy) {
-				rows = logits(t, b, shipped[i])
-			}
-			asShipped.add(rows, shipped[i])
+			both := shipped[i].until(exact[i])
+			asShipped.add(rows, both)
+			theirOwn.addBest(exact[i].Best, both)
 		}
-		t.Logf("on exact weights: %v", onExact)
-		t.Logf("as shipped: %v", asShipped)
+		t.Logf("ours and llama.cpp's on exact weights: %v", onExact)
+		t.Logf("ours and llama.cpp's as shipped: %v", asShipped)
+		t.Logf("llama.cpp's own two: %v", theirOwn)
 		onExact.checkExact(t)
-		asShipped.checkShipped(t)
+		asShipped.checkShipped(t, theirOwn)
 	})
+}
+
+// until cuts a dump to the positions at which other has the same text before it.
+func (d dumped) until(other dumped) dumped {
+	same := 0
+	for same < min(len(d.Greedy), len(other.Greedy)) && d.Greedy[same] == other.Greedy[same] {
+		same++
+	}
+	d.Best = d.Best[:min(len(d.Best), len(d.Tokens)+same)]
+	for i, row := range d.Rows {
+		if row.At >= len(d.Best) {
+			d.Rows = d.Rows[:i]
+			break
+		}
+	}
+	return d
 }
 
 func checkTokens(t *testing.T, tok *lm.Tokenizer, prompts []dumped) {
 	var texts []string
 	readJSON(t, "testdata/llamacpp/prompts.json", &texts)
 	for i, d := range prompts {
-		if got := tok.EncodeSpecial(texts[i]); !slices.Equal(got, d.Tokens) {
+		// Qwen's tokenizer composes characters first, as Hugging Face's does; llama.cpp leaves that out.
+		if got := tok.EncodeSpecial(texts[i]); norm.NFC.IsNormalString(texts[i]) && !slices.Equal(got, d.Tokens) {
 			t.Errorf("prompt %d: tokens %v, want %v", i, got, d.Tokens)
 		}
 		if got := tok.Decode(d.Greedy); string([]rune(got)) != string([]rune(d.Text)) {
@@ -133,7 +152,8 @@ type difference struct {
 }
 
 func (d difference) String() string {
-	return fmt.Sprintf("best token equal at %d of %d positions, logits at most %.1e apart, margins of the rest %.3f", d.sameBest, d.rows, d.largest, d.margins)
+	return fmt.Sprintf("best token equal at %d of %d positions (%.2f %%), logits at most %.1e apart, margins of the rest %.3f",
+		d.sameBest, d.rows, 100*d.agreement(), d.largest, d.margins)
 }
 
 func (d *difference) add(logits [][]float32, prompt dumped) {
@@ -161,10 +181,23 @@ func (d difference) checkExact(t *testing.T) {
 	}
 }
 
-// checkShipped holds against llama.cpp on the file as shipped, where it also rounds activations to eight bits.
-func (d difference) checkShipped(t *testing.T) {
-	if float64(d.sameBest) < 0.98*float64(d.rows) {
-		t.Errorf("as shipped the best token is equal at %d of %d positions only", d.sameBest, d.rows)
+// addBest compares best tokens alone.
+func (d *difference) addBest(best []lm.Token, prompt dumped) {
+	for i, theirs := range prompt.Best {
+		d.rows++
+		if best[i] == theirs {
+			d.sameBest++
+		}
+	}
+}
+
+func (d difference) agreement() float64 { return float64(d.sameBest) / float64(d.rows) }
+
+// checkShipped holds against llama.cpp on the file as shipped, where it also rounds activations to eight bits: that
+// alone changes its own best token at 2.3 % of SmolLM2's positions, so that no exact pass can agree at 98 %.
+func (d difference) checkShipped(t *testing.T, theirOwn difference) {
+	if floor := min(0.98, theirOwn.agreement()); d.agreement() < floor {
+		t.Errorf("as shipped the best token is equal at %.4f of the positions, want %.4f", d.agreement(), floor)
 	}
 	for _, margin := range d.margins {
 		if !(margin < 2*d.largest) {
