@@ -127,8 +127,8 @@ func (m *memory) untilIdle(id string) []sent {
 	}
 }
 
-// types lists message types, status with its state.
-func types(all []sent) []string {
+// kinds lists message types, status with its state.
+func kinds(all []sent) []string {
 	var out []string
 	for _, s := range all {
 		name := s.msg.Header.MsgType

@@ -12,7 +12,7 @@ func TestExecuteOrder(t *testing.T) {
 	m := serve(t)
 	all := m.execute("import \"fmt\"\nfmt.Println(\"a\")\nDisplay(display.HTML(\"<b>x</b>\"))\nfmt.Println(\"b\")\n1+2")
 	want := []string{"busy", "execute_input", "stream", "display_data", "stream", "execute_result", "execute_reply", "idle"}
-	if got := types(all); !reflect.DeepEqual(got, want) {
+	if got := kinds(all); !reflect.DeepEqual(got, want) {
 		t.Fatalf("messages %v, want %v", got, want)
 	}
 	result := find(all, "execute_result")
@@ -39,7 +39,7 @@ func TestErrorAbortsWhatWaits(t *testing.T) {
 		t.Errorf("traceback %q does not name line 3", trace)
 	}
 	all = m.untilIdle(waits)
-	if got := types(all); !reflect.DeepEqual(got, []string{"busy", "execute_reply", "idle"}) || find(all, "execute_reply")["status"] != "aborted" {
+	if got := kinds(all); !reflect.DeepEqual(got, []string{"busy", "execute_reply", "idle"}) || find(all, "execute_reply")["status"] != "aborted" {
 		t.Errorf("the waiting cell got %v %v", got, find(all, "execute_reply"))
 	}
 	if reply := find(m.untilIdle(info), "kernel_info_reply"); reply["status"] != "ok" {
@@ -53,13 +53,13 @@ func TestErrorAbortsWhatWaits(t *testing.T) {
 func TestSilentAndHistory(t *testing.T) {
 	m := serve(t)
 	id := m.request(Shell, "execute_request", map[string]any{"code": "import \"fmt\"\nfmt.Println(1)\n2", "silent": true})
-	if got := types(m.untilIdle(id)); !reflect.DeepEqual(got, []string{"busy", "execute_reply", "idle"}) {
+	if got := kinds(m.untilIdle(id)); !reflect.DeepEqual(got, []string{"busy", "execute_reply", "idle"}) {
 		t.Errorf("a silent request gives %v", got)
 	}
 	id = m.request(Shell, "execute_request", map[string]any{"code": "3", "store_history": false})
 	all := m.untilIdle(id)
 	if find(all, "execute_result") == nil || find(all, "execute_reply")["execution_count"] != 0.0 {
-		t.Errorf("store_history false: %v %v", types(all), find(all, "execute_reply"))
+		t.Errorf("store_history false: %v %v", kinds(all), find(all, "execute_reply"))
 	}
 	m.execute("4")
 	m.execute("x := 5")
@@ -163,9 +163,9 @@ func TestComm(t *testing.T) {
 	m := serve(t)
 	all := m.untilIdle(m.request(Shell, "comm_open", map[string]any{"comm_id": "c1", "target_name": "unknown", "data": map[string]any{}}))
 	if closed := find(all, "comm_close"); closed["comm_id"] != "c1" {
-		t.Errorf("an unknown target gives %v", types(all))
+		t.Errorf("an unknown target gives %v", kinds(all))
 	}
-	if got := types(m.untilIdle(m.request(Shell, "no_such_request", map[string]any{}))); !reflect.DeepEqual(got, []string{"busy", "idle"}) {
+	if got := kinds(m.untilIdle(m.request(Shell, "no_such_request", map[string]any{}))); !reflect.DeepEqual(got, []string{"busy", "idle"}) {
 		t.Errorf("an unknown request gives %v", got)
 	}
 }
