@@ -8,11 +8,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"skep/engine/lm"
@@ -34,6 +36,7 @@ type lmBench struct {
 	Threads int       `json:"threads"`
 	Vectors string    `json:"vectors"` // instruction set of the matrix products
 	Rounds  int       `json:"rounds"`
+	Load    string    `json:"load_average,omitempty"` // before the first round: above 0, others were computing too
 	Prefill benchPair `json:"prefill_512"`
 	Decode1 benchPair `json:"decode_1"`
 	Decode4 benchPair `json:"decode_4"` // tokens of the four streams together
@@ -71,7 +74,7 @@ func benchLM(ctx context.Context, args []string, io stdio) error {
 	if err != nil {
 		return err
 	}
-	result := &lmBench{Model: m.Name, File: m.Path, SHA256: m.Hash, Threads: *threads, Vectors: b.Stats().Kernel, Rounds: *rounds}
+	result := &lmBench{Model: m.Name, File: m.Path, SHA256: m.Hash, Threads: *threads, Vectors: b.Stats().Kernel, Rounds: *rounds, Load: loadAverage()}
 	for round := range *rounds {
 		fmt.Fprintf(io.Err, "round %d of %d\n", round+1, *rounds)
 		if err := result.ours(ctx, b, m.Tokenizer); err != nil {
@@ -90,6 +93,13 @@ func benchLM(ctx context.Context, args []string, io stdio) error {
 		return printJSON(io.Out, result)
 	}
 	return result.print(io)
+}
+
+// loadAverage is the number of running processes over the last minute as the system counts it; "" where it does not.
+func loadAverage() string {
+	text, _ := os.ReadFile("/proc/loadavg") // Linux only; elsewhere the figures stand without it
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
 
 // endless never ends a text, so that every stream writes as many tokens as it is asked for.
@@ -227,7 +237,8 @@ func median(xs []float64) float64 {
 
 // print writes the result for a reader.
 func (r *lmBench) print(io stdio) error {
-	_, err := fmt.Fprintf(io.Out, "%s, %d threads, %s, tokens/s, median of %d rounds\n", r.Model, r.Threads, r.Vectors, r.Rounds)
+	_, err := fmt.Fprintf(io.Out, "%s, %d threads, %s, tokens/s, median of %d rounds, load average %s before\n",
+		r.Model, r.Threads, r.Vectors, r.Rounds, cmp.Or(r.Load, "unknown"))
 	for _, row := range []struct {
 		name string
 		pair benchPair

@@ -45,7 +45,7 @@ const (
 type Decoder struct {
 	Backend Backend
 	Text    Detokenizer
-	OnText  func(stream int, text string) // called with each whole-character piece as it is written; may be nil
+	OnText  func(stream int, text string) // called on Run's goroutine with each piece of whole characters; may be nil
 
 	// Rows bounds the rows of one pass, drafts included, once the prompts are read; 0 means DefaultRows. Every
 	// stream has at least one row whatever it says.
