@@ -103,6 +103,7 @@ func (s *Server) replace(ctx context.Context, died *session.Died) *session.Failu
 	if s.closing.Load() { // we ended it ourselves
 		return f
 	}
+	s.options.Log.Printf("%v\n%s", died, died.Tail)
 	if err := s.startChild(ctx); err != nil {
 		f.Traceback = append(f.Traceback, fmt.Sprintf("It could not be started again: %v", err))
 		return f

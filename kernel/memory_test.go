@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log"
 	"testing"
 	"time"
@@ -44,7 +43,7 @@ func serve(t *testing.T) *memory {
 	for i := range m.in {
 		m.in[i] = make(chan *wire.Message, 100)
 	}
-	s, err := New(m, Options{Child: childCommand(t), Version: "test", Log: log.New(io.Discard, "", 0)})
+	s, err := New(m, Options{Child: childCommand(t), Version: "test", Log: log.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,8 @@ type run struct {
 	ctx       context.Context
 	stop      *uint32 // read by the interpreter as a *bool
 	values    []any
-	line      atomic.Int32  // of the statement under way
-	recovered any           // what the cell panicked with
-	ended     chan struct{} // closed when its function has returned
+	line      atomic.Int32 // of the statement under way
+	recovered any          // what the cell panicked with
 }
 
 // runtime is what lowered cells call. It is safe for concurrent use: goroutines of earlier cells keep calling it.
@@ -48,7 +47,7 @@ func newRuntime(stderr io.Writer) *runtimeCalls {
 func (rt *runtimeCalls) begin(ctx context.Context, cell int) *run {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	r := &run{cell: cell, ctx: ctx, ended: make(chan struct{}), stop: new(uint32)}
+	r := &run{cell: cell, ctx: ctx, stop: new(uint32)}
 	if old := rt.runs[cell]; old != nil {
 		r.stop = old.stop // the cell's earlier functions test this flag
 		atomic.StoreUint32(r.stop, 0)
@@ -60,9 +59,7 @@ func (rt *runtimeCalls) begin(ctx context.Context, cell int) *run {
 
 // call runs a cell's function.
 func (rt *runtimeCalls) call(cell int, f func()) {
-	r := rt.of(cell)
-	defer close(r.ended)
-	r.recovered = guard(f)
+	rt.of(cell).recovered = guard(f)
 }
 
 func (rt *runtimeCalls) of(cell int) *run {

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/traefik/yaegi/interp"
 )
@@ -39,7 +38,7 @@ type yaegi struct {
 	interp *interp.Interpreter
 	rt     *runtimeCalls
 	stderr *panicFilter
-	id     *uint64 // interp's run id
+	cancel *canceller
 
 	mu      sync.Mutex // guards scope
 	scope   *scope
@@ -57,7 +56,7 @@ func NewYaegi(o Options) (Engine, error) {
 	y := &yaegi{scope: s, stderr: &panicFilter{w: o.Stderr}, aliases: map[string]bool{}, known: o.Symbols, code: map[int]string{}}
 	y.rt = newRuntime(o.Stderr)
 	y.interp = interp.New(interp.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: y.stderr, Unrestricted: true})
-	if y.id, err = runID(y.interp); err != nil {
+	if y.cancel, err = newCanceller(y.interp); err != nil {
 		return nil, err
 	}
 	if err := y.interp.Use(interp.Exports(o.Symbols)); err != nil {
@@ -76,16 +75,6 @@ func NewYaegi(o Options) (Engine, error) {
 	}
 	_, err = y.interp.Eval(`import rt__ "skep/cell/rt"`)
 	return y, err
-}
-
-// runID finds the interpreter's run id, which yaegi does not export: after an interrupt it must be set back, or every
-// closure made before silently returns zero values.
-func runID(i *interp.Interpreter) (*uint64, error) {
-	f := reflect.ValueOf(i).Elem().FieldByName("id")
-	if !f.IsValid() || f.Kind() != reflect.Uint64 {
-		return nil, errors.New("cell: this version of yaegi keeps no run id; v0.16.1 is needed")
-	}
-	return (*uint64)(unsafe.Pointer(f.UnsafeAddr())), nil
 }
 
 // Check reports what is wrong with a cell without running it.
@@ -185,29 +174,18 @@ func (y *yaegi) refused(err error) error {
 // run calls a cell's function and waits for its end, or for the steps of an interrupt.
 func (y *yaegi) run(ctx context.Context, r *run, name, code string) ([]any, error) {
 	y.stderr.start()
-	before := atomic.LoadUint64(y.id)
-	yctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	y.cancel.prepare()
 	evaluated := make(chan error, 1)
-	go func() {
-		var err error
-		if v := guard(func() { _, err = y.interp.EvalWithContext(yctx, fmt.Sprintf("rt__.Run(%d, %s)", r.cell, name)) }); v != nil {
-			err = fmt.Errorf("%v", v)
-		}
-		evaluated <- err
-	}()
+	go func() { evaluated <- y.eval(fmt.Sprintf("rt__.Run(%d, %s)", r.cell, name)) }()
 	select {
 	case err := <-evaluated:
-		if !waited(r.ended, 0) {
+		if err != nil {
 			return nil, y.refused(err)
 		}
-	case <-r.ended:
-		<-evaluated // cancelling it before it returns would count as an interrupt
 	case <-ctx.Done():
-		if !y.stop(r, cancel, before) {
+		if !y.stop(r, evaluated) {
 			return nil, interrupted("a compiled call of it is still running; its result will be dropped")
 		}
-		<-evaluated
 	}
 	return y.outcome(ctx, r, code)
 }
@@ -238,27 +216,27 @@ func (y *yaegi) source(cell int) string {
 
 // stop ends a running cell step by step, from what harms nothing to what stops goroutines of earlier cells as well. It
 // reports whether the cell has ended.
-func (y *yaegi) stop(r *run, cancel func(), before uint64) bool {
+func (y *yaegi) stop(r *run, evaluated <-chan error) bool {
 	atomic.StoreUint32(r.stop, 1)
-	if waited(r.ended, graceOfCell) {
+	if waited(evaluated, graceOfCell) {
 		return true
 	}
 	y.rt.stopAll(1, r)
-	ended := waited(r.ended, graceOfAll)
+	ended := waited(evaluated, graceOfAll)
 	y.rt.stopAll(0, r)
 	if ended {
 		return true
 	}
-	cancel()
-	ended = waited(r.ended, graceOfYaegi)
-	atomic.StoreUint64(y.id, before) // else closures of earlier cells would return zero values from now on
+	restore := y.cancel.stop()
+	ended = waited(evaluated, graceOfYaegi)
+	restore()
 	if ended && r.recovered == nil {
 		r.recovered = stopped{}
 	}
 	return ended
 }
 
-func waited(done <-chan struct{}, d time.Duration) bool {
+func waited(done <-chan error, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
