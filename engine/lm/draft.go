@@ -2,7 +2,8 @@ package lm
 
 import "slices"
 
-// Lengths of prompt-lookup drafts (research: mean acceptance of n-gram drafts on edited code is 3 to 5 tokens).
+// Lengths of prompt-lookup drafts. On edited code n-gram drafts go on for three to five tokens in the mean, and on a
+// program that is copied for dozens.
 const (
 	longestMatch  = 8  // tokens of the text's end that are looked up, at most
 	shortestMatch = 2  // and at least
