@@ -20,6 +20,7 @@ type benchmark struct {
 func benchmarks() []benchmark {
 	return []benchmark{
 		{"lm", "tokens per second of a model on this machine, beside llama.cpp's with --llama-bench PATH", benchLM},
+		{"writers", "how often the model writes programs that differ, run and improve, over seeds", benchWriters},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 // commands is the table of verbs, in the order that help prints them.
 func commands() []command {
 	return []command{
+		{"demo", "[--model M] [--dir D]: set everything up and run a real search in a notebook", cmdDemo},
 		{"problems", "[--json]: list the problems", cmdProblems},
 		{"eval", "PROBLEM FILE.py | all [--json] [--evaluators N] [--sandbox TIER]: run a program behind walls and judge it", cmdEval},
 		{"verify", "PROBLEM FILE.json [--json]: judge numbers alone", cmdVerify},

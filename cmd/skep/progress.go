@@ -34,23 +34,29 @@ func newTerminal(out io.Writer) *terminal {
 
 // Progress shows e.
 func (t *terminal) Progress(e engine.Event) {
+	final := e.Stage == "commit" || e.Unit == "python" || e.Unit == "model"
+	t.line(fmt.Sprint(e.Round, e.Stage, e.Unit), describe(e), final)
+}
+
+// line shows a line of words; see Progress for when. Lines of one kind are written over each other.
+func (t *terminal) line(kind, words string, final bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	stage := fmt.Sprint(e.Round, e.Stage, e.Unit)
 	pause := 10 * time.Second
 	if t.live {
 		pause = 100 * time.Millisecond
 	}
-	if e.Stage == "commit" || e.Unit == "python" || e.Unit == "model" {
-		t.print(line(e), true)
-		t.stage, t.last = stage, time.Now()
+	if !final && kind == t.stage && time.Since(t.last) < pause {
 		return
 	}
-	if stage == t.stage && time.Since(t.last) < pause {
-		return
-	}
-	t.stage, t.last = stage, time.Now()
-	t.print(line(e), false)
+	t.stage, t.last = kind, time.Now()
+	t.print(words, final)
+}
+
+// Write passes on what others write to the terminal, on lines of its own.
+func (t *terminal) Write(b []byte) (int, error) {
+	t.done()
+	return t.out.Write(b)
 }
 
 // print writes a line; one that is final, or any line when it cannot be written over, stays.
@@ -58,6 +64,11 @@ func (t *terminal) print(s string, final bool) {
 	if !t.live {
 		fmt.Fprintln(t.out, s)
 		return
+	}
+	if f, ok := t.out.(*os.File); ok && !final {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && len([]rune(s)) >= columns {
+			s = string([]rune(s)[:max(0, columns-1)]) // a line that wraps cannot be written over
+		}
 	}
 	pad := strings.Repeat(" ", max(0, t.width-len([]rune(s))))
 	end := ""
@@ -77,8 +88,8 @@ func (t *terminal) done() {
 	}
 }
 
-// line is an event in words.
-func line(e engine.Event) string {
+// describe is an event in words.
+func describe(e engine.Event) string {
 	var b strings.Builder
 	if e.Round > 0 {
 		fmt.Fprintf(&b, "round %d  ", e.Round)
