@@ -59,6 +59,29 @@ func (s *Search) read(ctx context.Context, pieces []piece) ([]stretch, []lm.Outp
 	return stretches, out, nil
 }
 
+// fan prepares n texts that begin with each of the pieces: a piece is read once but for its last token, which every text
+// begins with on its own. The caller frees the blocks, also when there is an error.
+func (s *Search) fan(ctx context.Context, pieces []piece, n int) (prompts []lm.Span, blocks []lm.BlockID, err error) {
+	heads := make([]piece, len(pieces))
+	for i, p := range pieces {
+		heads[i] = piece{tokens: p.tokens[:len(p.tokens)-1], pos: p.pos, view: p.view}
+	}
+	read, _, err := s.read(ctx, heads)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, p := range pieces {
+		blocks = append(blocks, read[i].block)
+		seen := append(slices.Clone(p.view), read[i].at(read[i].pos))
+		for range n {
+			block := s.backend.New()
+			blocks = append(blocks, block)
+			prompts = append(prompts, lm.Span{Tokens: p.tokens[len(p.tokens)-1:], Pos: read[i].end(), View: seen, Into: block})
+		}
+	}
+	return prompts, blocks, nil
+}
+
 // readPrograms reads the programs that are not cached yet behind the problem, and the problem first.
 func (s *Search) readPrograms(ctx context.Context, want []*Program) error {
 	if s.problemKV.n == 0 {

@@ -71,16 +71,22 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 	if err != nil {
 		return nil, err
 	}
-	blocks := []lm.BlockID{got[0].block}
-	defer func() { s.backend.Free(blocks...) }()
 	before = append(before, got[0].at(got[0].pos))
-	leads := r.leads(literals)
-	streams := make([]lm.Stream, len(leads))
+	leads, tries := r.leads(literals), s.opts.Tries
+	begins := make([]piece, len(leads))
 	for i, lead := range leads {
-		blocks = append(blocks, s.backend.New())
+		begins[i] = piece{tokens: slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(lead)), pos: got[0].end(), view: before}
+	}
+	prompts, blocks, err := s.fan(ctx, begins, tries)
+	defer func() { s.backend.Free(append(blocks, got[0].block)...) }()
+	if err != nil {
+		return nil, err
+	}
+	streams := make([]lm.Stream, len(prompts))
+	for i, p := range prompts {
 		streams[i] = lm.Stream{
-			Prompt:   lm.Span{Tokens: slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(lead)), Pos: got[0].end(), View: before, Into: blocks[i+1]},
-			Sampling: lm.Sampling{Temperature: s.opts.TuneTemp, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: s.opts.TuneTokens, Stop: answered(lead)},
+			Prompt:   p,
+			Sampling: lm.Sampling{Temperature: s.opts.TuneTemp, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: s.opts.TuneTokens, Stop: answered(leads[i/tries])},
 			Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | tunerSwarm, Replicate: uint64(i)},
 		}
 	}
@@ -90,12 +96,12 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 	}
 	answers := make([]string, len(replies))
 	for i, g := range replies {
-		answers[i] = leads[i] + g.Text
+		answers[i] = leads[i/tries] + g.Text
 	}
 	return answers, nil
 }
 
-// leads are the beginnings of the answers, Tries for each edit.
+// leads are the beginnings of the answers, one for each edit.
 func (r *Round) leads(literals []python.Literal) []string {
 	var leads []string
 	places := r.random(tunerSwarm, "numbers").Perm(len(literals))
@@ -105,9 +111,7 @@ func (r *Round) leads(literals []python.Literal) []string {
 			place := places[i%len(literals)]
 			lead = fmt.Sprintf("%d: %s ->", place+1, literals[place].Text)
 		}
-		for range r.search.opts.Tries {
-			leads = append(leads, lead)
-		}
+		leads = append(leads, lead)
 	}
 	return leads
 }
@@ -131,10 +135,11 @@ func (r *Round) tried(best *Program) []string {
 
 var answer = regexp.MustCompile(`(\d+)\s*:(?:[^\n]*?->)?\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
 
-// answered ends an answer at the end of its first line that names a number and a value.
+// answered ends an answer behind its first place and value, once something follows that cannot belong to the value.
 func answered(lead string) func(text string) bool {
 	return func(text string) bool {
-		return len(text) > 0 && text[len(text)-1] == '\n' && answer.MatchString(lead+text)
+		at := answer.FindStringIndex(lead + text)
+		return at != nil && at[1] < len(lead)+len(text)
 	}
 }
 

@@ -143,7 +143,7 @@ func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 	onText := func(i int, text string) {
 		texts[i].WriteString(text)
 		o := orders[i/tries]
-		report(ctx, Event{Round: r.n, Stage: "write", Swarm: o.swarm.index, Total: r.newTokens, Unit: "tokens", Text: o.lead + texts[i].String(), Took: time.Since(start)})
+		report(ctx, Event{Round: r.n, Stage: "write", Swarm: o.swarm.index, Done: texts[i].Len(), Unit: "characters", Text: o.lead + texts[i].String(), Took: time.Since(start)})
 	}
 	written, err := lm.Decode(ctx, r.search.backend, r.search.model.Tokenizer, streams, onText)
 	if err != nil {
@@ -174,25 +174,33 @@ func (r *Round) instruct(ctx context.Context, orders []order, tries int) (stream
 		return nil, nil, err
 	}
 	var blocks []lm.BlockID
-	replicate := map[*Swarm]uint64{}
+	var begins []piece
 	for i, o := range orders {
 		blocks = append(blocks, instructions[i].block)
-		v := append(append(lm.View{}, pieces[i].view...), instructions[i].at(instructions[i].pos))
-		begin := slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(o.lead))
-		drafter := o.swarm.drafter()
-		for range tries {
-			block := s.backend.New()
-			blocks = append(blocks, block)
-			streams = append(streams, lm.Stream{
-				Prompt:   lm.Span{Tokens: begin, Pos: instructions[i].end(), View: v, Into: block},
-				Sampling: lm.Sampling{Temperature: o.swarm.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: o.longest(), Stop: o.ended},
-				Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | uint64(o.swarm.index), Replicate: replicate[o.swarm]},
-				Draft:    drafter,
-			})
-			replicate[o.swarm]++
-		}
+		begins = append(begins, piece{tokens: slices.Concat(s.prompts.answer, s.model.Tokenizer.Encode(o.lead)), pos: instructions[i].end(),
+			view: append(slices.Clone(pieces[i].view), instructions[i].at(instructions[i].pos))})
 	}
-	return streams, func() { s.backend.Free(blocks...) }, nil
+	prompts, more, err := s.fan(ctx, begins, tries)
+	free = func() { s.backend.Free(append(blocks, more...)...) }
+	if err != nil {
+		free()
+		return nil, nil, err
+	}
+	replicate, drafters := map[*Swarm]uint64{}, map[*Swarm]*lm.Drafter{}
+	for i, p := range prompts {
+		o := orders[i/tries]
+		if drafters[o.swarm] == nil {
+			drafters[o.swarm] = o.swarm.drafter()
+		}
+		streams = append(streams, lm.Stream{
+			Prompt:   p,
+			Sampling: lm.Sampling{Temperature: o.swarm.temperature, TopP: s.opts.TopP, TopK: s.opts.TopK, MaxNew: o.longest(), Stop: o.ended},
+			Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | uint64(o.swarm.index), Replicate: replicate[o.swarm]},
+			Draft:    drafters[o.swarm],
+		})
+		replicate[o.swarm]++
+	}
+	return streams, free, nil
 }
 
 // drafter drafts from what the summarizer may copy: the problem and the parents.
