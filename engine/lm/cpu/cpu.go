@@ -51,6 +51,7 @@ type Backend struct {
 	weights weights
 	blocks  blocks
 	acts    activations
+	crew    *crew
 	scratch []scratch // by thread
 	angles  angles
 	align   *alignment

@@ -171,6 +171,15 @@ func (b *Backend) Lens(ctx context.Context, hidden [][]float32, k int) ([]lm.Ran
 		}
 	}
 	var out []lm.Ranking
+	err := b.together(func() (err error) {
+		out, err = b.lens(ctx, hidden, k)
+		return err
+	})
+	return out, err
+}
+
+func (b *Backend) lens(ctx context.Context, hidden [][]float32, k int) ([]lm.Ranking, error) {
+	var out []lm.Ranking
 	for len(hidden) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err

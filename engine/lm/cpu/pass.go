@@ -32,7 +32,7 @@ func (b *Backend) transact(all []*sequence, f func() error) error {
 	if err := b.blocks.grow(growths); err != nil {
 		return err
 	}
-	if err := f(); err != nil {
+	if err := b.together(f); err != nil {
 		b.blocks.cancel(growths)
 		return err
 	}

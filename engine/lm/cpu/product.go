@@ -1,11 +1,6 @@
 package cpu
 
-import (
-	"sync"
-	"sync/atomic"
-
-	"skep/engine/lm/cpu/vec"
-)
+import "skep/engine/lm/cpu/vec"
 
 // rows is a matrix of activations: row r is data[r*stride : r*stride+cols], and what is between cols and stride is 0.
 type rows struct {
@@ -90,19 +85,12 @@ func (t term) start(n, row0, width int) {
 	}
 }
 
-// parallel calls f(thread, i) for every i < n, each once, from all threads. A panic in f ends the process.
-func (b *Backend) parallel(n int, f func(thread, i int)) {
-	threads := min(b.threads, n)
-	var next atomic.Int64
-	work := func(thread int) {
-		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-			f(thread, int(i))
-		}
-	}
-	var others sync.WaitGroup
-	for thread := 1; thread < threads; thread++ {
-		others.Go(func() { work(thread) })
-	}
-	work(0)
-	others.Wait()
+// parallel calls f(thread, i) for every i < n, each once, from all threads of the call in progress.
+func (b *Backend) parallel(n int, f func(thread, i int)) { b.crew.run(n, f) }
+
+// together runs one call of the interface with a crew of its own.
+func (b *Backend) together(f func() error) error {
+	b.crew = startCrew(b.threads)
+	defer b.crew.stop()
+	return f()
 }

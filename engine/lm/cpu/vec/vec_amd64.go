@@ -14,3 +14,6 @@ func available() []*Ops {
 	}
 	return list
 }
+
+// Pause lets a waiting loop rest for some 50 ns.
+func Pause()
