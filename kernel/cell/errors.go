@@ -67,8 +67,13 @@ func (s *scope) typeErrors(errs []types.Error, code string) error {
 
 var undefined = regexp.MustCompile(`^undefined: ([\pL_][\pL\pN_]*)$`)
 
+var missingMember = regexp.MustCompile(`\(type \*?([\pL_][\pL\pN_]*) has no field or method|^cannot use .* variable of (?:struct )?type ([\pL_][\pL\pN_]*)\)`)
+
 // hint adds what to do to the message of an undefined name.
 func (s *scope) hint(msg string) string {
+	if m := missingMember.FindStringSubmatch(msg); m != nil && s.version[m[1]+m[2]] > 1 {
+		return fmt.Sprintf("%s (the value may be of an earlier version of %s: make it again)", msg, m[1]+m[2])
+	}
 	m := undefined.FindStringSubmatch(msg)
 	if m == nil {
 		return msg
@@ -131,12 +136,12 @@ func panicFailure(v any, frames []token.Position, statement token.Position, code
 func panicText(v any) string {
 	var msg string
 	switch v := v.(type) {
+	case reflect.Value:
+		msg = fmt.Sprint(v)
 	case error:
 		msg = v.Error()
 	case fmt.Stringer:
 		msg = v.String()
-	case reflect.Value:
-		msg = fmt.Sprint(v)
 	default:
 		msg = fmt.Sprint(v)
 	}

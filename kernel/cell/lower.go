@@ -421,7 +421,8 @@ func (l *lowering) deferred(stmt ast.Stmt, call *ast.CallExpr, isGo bool) {
 	}
 }
 
-// receiver returns what a deferred method call is bound to, when it is a pointer or interface that may change later.
+// receiver returns what a deferred method call is bound to, when that is copied at once: a pointer, an interface, or a
+// value whose method takes it by value.
 func (l *lowering) receiver(call *ast.CallExpr) []ast.Expr {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || l.c.info.Selections[sel] == nil {
@@ -430,6 +431,11 @@ func (l *lowering) receiver(call *ast.CallExpr) []ast.Expr {
 	switch l.c.info.TypeOf(sel.X).Underlying().(type) {
 	case *types.Pointer, *types.Interface:
 		return []ast.Expr{sel.X}
+	}
+	if f, ok := l.c.info.Uses[sel.Sel].(*types.Func); ok {
+		if _, byPointer := f.Signature().Recv().Type().(*types.Pointer); !byPointer {
+			return []ast.Expr{sel.X}
+		}
 	}
 	return nil
 }

@@ -103,6 +103,13 @@ func (s *scope) commit(c *checked) {
 		s.imports[name] = path
 		delete(s.objects, name)
 	}
+	for _, pkg := range c.dots {
+		for _, obj := range exported(pkg) {
+			if s.objects[obj.Name()] == nil {
+				s.objects[obj.Name()] = obj
+			}
+		}
+	}
 	for _, it := range c.items {
 		if name := typeName(it); name != "" {
 			s.sources[name], s.methods[name] = it.text, nil

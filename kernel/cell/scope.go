@@ -39,6 +39,7 @@ type checked struct {
 	pkg    *types.Package
 	body   *ast.FuncDecl     // the statements
 	fresh  map[string]string // imports of this cell
+	dots   []*types.Package  // its dot imports
 	items  []item
 }
 
@@ -108,9 +109,9 @@ func (s *scope) check(code string, number int) (*checked, error) {
 
 // typecheck runs go/types with the live objects in scope, but for those that the cell declares anew.
 func (s *scope) typecheck(c *checked, code string) error {
-	// One package for the whole session, emptied for each cell: go/types compares packages by pointer where it asks
-	// whether an unexported name may be used.
-	*s.pkg = *types.NewPackage("main", "main")
+	// One package and scope for the whole session, emptied for each cell: go/types compares both by pointer, where it
+	// asks whether an unexported name may be used and whether a type is local to a function.
+	*s.pkg.Scope() = *types.NewScope(types.Universe, token.NoPos, token.NoPos, "main")
 	c.pkg = s.pkg
 	declared := declaredNames(c.file)
 	for name, obj := range s.objects {
@@ -133,13 +134,22 @@ func (s *scope) typecheck(c *checked, code string) error {
 			errs = append(errs, e)
 		}
 	}}
-	// The error is the first of errs, or one that is none here.
-	_ = types.NewChecker(&conf, s.fset, c.pkg, c.info).Files([]*ast.File{c.file})
+	if v := guard(func() { // the error is the first of errs, or one that is none here
+		_ = types.NewChecker(&conf, s.fset, c.pkg, c.info).Files([]*ast.File{c.file})
+	}); v != nil {
+		msg := fmt.Sprintf("go/types fails on this cell: %v", v)
+		return &Error{Name: "compile error", Value: msg, Traceback: []string{msg}}
+	}
 	if len(errs) > 0 {
 		return s.typeErrors(errs, code)
 	}
 	for _, spec := range c.file.Imports {
-		if name := c.importName(spec); name != nil && name.Name() != "_" && name.Name() != "." {
+		name := c.importName(spec)
+		switch {
+		case name == nil || name.Name() == "_":
+		case name.Name() == ".":
+			c.dots = append(c.dots, name.Imported())
+		default:
 			c.fresh[name.Name()] = name.Imported().Path()
 		}
 	}

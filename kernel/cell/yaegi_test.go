@@ -76,6 +76,9 @@ func (nb *notebook) run(code string) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
 		texts[i] = fmt.Sprint(v)
+		if h, ok := v.(HTMLer); ok {
+			texts[i] = h.HTML()
+		}
 	}
 	return out + "=>" + strings.Join(texts, " ")
 }
@@ -132,6 +135,10 @@ func TestCells(t *testing.T) {
 		{"literal first", []string{"func() int { return 3 }()", "1"}, "=>1"},
 		{"method value deferred", []string{"import (\"sync\"; \"fmt\")\nvar wg sync.WaitGroup\nfor i := range 3 {\n wg.Add(1)\n go func() { defer wg.Done(); _ = i }()\n}\nwg.Wait()\nfmt.Print(\"ok\")"}, "ok"},
 		{"stringer", []string{"type S struct{ a int }\nfunc (s S) String() string { return \"S!\" }", "S{1}"}, "=>S!"},
+		{"dot import kept", []string{"import . \"strings\"", "ToUpper(\"b\")"}, "=>B"},
+		{"generic over earlier types", []string{"type N struct{ v int }\nfunc (n N) Val() int { return n.v }", "type V interface{ Val() int }\nfunc Sum[T V](xs []T) int { s := 0; for _, x := range xs { s += x.Val() }; return s }", "Sum([]N{{1}, {2}})"}, "=>3"},
+		{"inference", []string{"func Map[T, U any](s []T, f func(T) U) []U { var r []U; for _, x := range s { r = append(r, f(x)) }; return r }", "Map([]int{1, 2}, func(i int) string { return \"a\" })"}, "=>[a a]"},
+		{"interpreted renderer", []string{"type H struct{ a int }\nfunc (H) HTML() string { return \"<b>h</b>\" }", "H{1}"}, "=><b>h</b>"},
 		{"dot import", []string{"import . \"strings\"\nToUpper(\"b\")"}, "=>B"},
 		{"two packages of one name", []string{"import \"math/rand\"\nrand.Intn(1)", "import \"crypto/rand\"\nrand.Reader != nil"}, "=>true"},
 		{"labels", []string{"n := 0\nouter:\nfor i := range 3 {\n for j := range 3 {\n  if j == 1 { continue outer }\n  n += 1 + i - i + j\n }\n}\nn"}, "=>3"},
