@@ -21,7 +21,7 @@ type Options struct {
 	Profile string // "paper" or "cpu"; "": "paper" with a GPU, else "cpu"
 	Numbers        // what differs from the profile
 
-	Python     string `json:"-"` // interpreter for candidates; "": the environment that skep makes
+	Python     string `json:"-"` // interpreter for candidates; "": $SKEP_PYTHON, else the environment that skep makes
 	Threads    int    `json:"-"` // of the CPU backend; 0: all cores
 	Evaluators int    `json:"-"` // programs judged at a time; 0: the judge's default
 	Policies   `json:"-"`

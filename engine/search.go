@@ -153,7 +153,7 @@ func equip(ctx context.Context, dir string, o Options, st *store.Store) (*Search
 	if err != nil {
 		return nil, errors.Join(err, model.Close())
 	}
-	python, err := judge.Environment(ctx, judge.EnvOptions{Python: o.Python, Progress: func(line string) {
+	python, err := judge.Environment(ctx, judge.EnvOptions{Python: cmp.Or(o.Python, os.Getenv("SKEP_PYTHON")), Progress: func(line string) {
 		report(ctx, Event{Stage: "open", Swarm: -1, Unit: "python", Text: line})
 	}})
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Search) create(ctx context.Context) error {
 		return err
 	}
 	if p.ID, err = s.store.AddProgram(ctx, p.row(store.Main), evaluation(result, 0)); err != nil {
-		return errors.Join(err, s.store.Close(), os.Remove(s.dir))
+		return errors.Join(err, s.store.Close())
 	}
 	s.worked = time.Since(start)
 	s.branches = map[string]*branch{store.Main: {name: store.Main, archive: archive{p}}}

@@ -54,6 +54,7 @@ func allSymbols() map[string]map[string]reflect.Value {
 			}
 		}
 	}
+	all["skep/engine/engine"]["Open"] = reflect.ValueOf(openHere)
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"html"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"skep/engine"
@@ -15,7 +16,20 @@ import (
 // withProgress lets engine work in a cell report to one display that is updated in place.
 func withProgress(ctx context.Context) (context.Context, func()) {
 	p := &progress{show: display.Show}
-	return engine.WithSink(ctx, p), p.flush
+	ctx = engine.WithSink(ctx, p)
+	running.Store(&ctx)
+	return ctx, p.flush
+}
+
+// running is the context of the cell that runs, or ran last.
+var running atomic.Pointer[context.Context]
+
+// openHere is engine.Open as a cell sees it: it takes no context, yet shows progress and ends with the stop button.
+func openHere(dir string, o engine.Options) (*engine.Search, error) {
+	if ctx := running.Load(); ctx != nil {
+		return engine.OpenContext(*ctx, dir, o)
+	}
+	return engine.Open(dir, o)
 }
 
 // Pace and size of the display.
@@ -119,7 +133,7 @@ func swarmName(i int) string {
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf(" · swarm %d", i+1)
+	return fmt.Sprintf(" · swarm %d", i)
 }
 
 func counts(e engine.Event) string {
