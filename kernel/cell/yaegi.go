@@ -195,7 +195,9 @@ func (y *yaegi) outcome(ctx context.Context, r *run, code string) ([]any, error)
 	frames := y.stderr.frames()
 	switch v := r.recovered.(type) {
 	case nil:
-		return r.values, nil
+		values := r.values
+		r.values = nil // the run is kept for its flag, its results are not
+		return values, nil
 	case stopped:
 		return nil, interrupted("")
 	case failed:

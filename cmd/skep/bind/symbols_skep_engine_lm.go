@@ -22,7 +22,7 @@ func init() {
 		"Decode":          reflect.ValueOf(lm.Decode),
 		"DefaultModel":    reflect.ValueOf(constant.MakeFromLiteral("\"qwen2.5-coder-0.5b\"", token.STRING, 0)),
 		"DefaultRho":      reflect.ValueOf(constant.MakeFromLiteral("9.999999999999999999948913325368725010799941799177759094163775444e-06", token.FLOAT, 0)),
-		"DefaultRowCost":  reflect.ValueOf(constant.MakeFromLiteral("0.3000000000000000000108420217248550443400745280086994171142578125", token.FLOAT, 0)),
+		"DefaultRowCost":  reflect.ValueOf(constant.MakeFromLiteral("0.1700000000000000000016263032587282566510111792013049125671386719", token.FLOAT, 0)),
 		"DefaultRows":     reflect.ValueOf(constant.MakeFromLiteral("128", token.INT, 0)),
 		"ErrBadSampling":  reflect.ValueOf(&lm.ErrBadSampling).Elem(),
 		"ErrBadSpan":      reflect.ValueOf(&lm.ErrBadSpan).Elem(),
