@@ -34,23 +34,34 @@ const (
 	smallBatch             = 12
 )
 
-// multiply computes the terms for n rows, which must not depend on each other, in pieces spread over the threads.
+// maxRun is the most weight rows that a thread takes at a time. They lie side by side in the file, so what it fetches
+// ahead of its decoding is its own; with two threads taking pieces in turn, each fetches the other's too.
+const maxRun = 128
+
+// multiply computes the terms for n rows, which must not depend on each other, in runs spread over the threads.
 func (b *Backend) multiply(n int, terms ...term) {
-	piece := smallPiece
+	piece, all := smallPiece, 0
 	if n > smallBatch {
 		piece = largePiece
 	}
-	pieces := 0
 	for _, t := range terms {
-		pieces += (t.w.rows + piece - 1) / piece
+		all += t.w.rows
 	}
-	b.parallel(pieces, func(thread, i int) {
+	run := min(maxRun, max(all/(8*b.threads), 1))
+	run = (run + piece - 1) / piece * piece
+	runs := 0
+	for _, t := range terms {
+		runs += (t.w.rows + run - 1) / run
+	}
+	b.parallel(runs, func(thread, i int) {
 		for _, t := range terms {
-			if count := (t.w.rows + piece - 1) / piece; i >= count {
+			if count := (t.w.rows + run - 1) / run; i >= count {
 				i -= count
 				continue
 			}
-			b.piece(thread, n, t, i*piece, min(piece, t.w.rows-i*piece))
+			for row, end := i*run, min((i+1)*run, t.w.rows); row < end; row += piece {
+				b.piece(thread, n, t, row, min(piece, end-row))
+			}
 			return
 		}
 	})
