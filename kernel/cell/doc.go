@@ -6,6 +6,10 @@
 // The package deliberately knows no Jupyter message, no process and no sibling: outputs are writers, packages come as
 // symbol tables and type data from the program.
 //
+// What yaegi cannot do is refused with its own message ("not supported"). What it does wrongly and this front end does not
+// mend is left to the next engine behind the seam: type switches and errors.As on the interpreted types of a cell, their
+// names and methods inside compiled code (fmt at depth, json), and unbounded recursion, which ends the session.
+//
 // Path of a cell: [split] → scope.check → lower → yaegi.
 package cell
 

@@ -137,11 +137,13 @@ func swarmName(i int) string {
 }
 
 func counts(e engine.Event) string {
-	n := fmt.Sprintf("%d", e.Done)
-	if e.Total > 0 {
-		n = fmt.Sprintf("%d of %d", e.Done, e.Total)
+	text := fmt.Sprintf("%.1f s", e.Took.Seconds())
+	switch {
+	case e.Total > 0:
+		text = fmt.Sprintf("%d of %d %s, %s", e.Done, e.Total, e.Unit, text)
+	case e.Unit != "":
+		text = fmt.Sprintf("%d %s, %s", e.Done, e.Unit, text)
 	}
-	text := fmt.Sprintf("%s %s, %.1f s", n, e.Unit, e.Took.Seconds())
 	if e.Text != "" && !strings.Contains(e.Text, "\n") && len(e.Text) < 80 {
 		text += ", " + e.Text
 	}
