@@ -80,6 +80,7 @@ class Sheet {
     const sheet = new Sheet(page);
     await page.waitForFunction(() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel, null, { timeout: 90_000 });
     await sheet.idle();
+    await page.locator('.Toastify button', { hasText: /^No$/ }).click({ timeout: 3000 }).catch(() => {}); // the offer of news, first time only
     return sheet;
   }
   // idle waits until the kernel is connected, known and free: the indicator alone shows idle before the connection stands.

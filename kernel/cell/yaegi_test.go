@@ -194,13 +194,63 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestGoroutinePanicIsShown starts goroutines that panic, in a literal and in a function: the text names the cell and
+// the session lives.
 func TestGoroutinePanicIsShown(t *testing.T) {
 	nb := open(t)
-	nb.run("import \"time\"\nvar m map[string]int\nfunc bad() { m[\"a\"] = 1 }\ngo bad()\ngo func() { panic(\"boom\") }()\ntime.Sleep(50 * time.Millisecond)")
-	time.Sleep(100 * time.Millisecond)
-	out := nb.out.take()
-	_ = out
+	nb.run("func bad(n int) { panic(n) }\ngo bad(7)\ngo func() { panic(\"boom\") }()")
+	out := ""
+	for wait := time.Now().Add(10 * time.Second); time.Now().Before(wait) && strings.Count(out, "\n") < 2; time.Sleep(time.Millisecond) {
+		out += nb.out.take()
+	}
+	for _, want := range []string{"panic in a goroutine of In[1]: boom\n", "panic in a goroutine of In[1]: 7\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("output %q lacks %q", out, want)
+		}
+	}
 	if got := nb.run("1"); got != "=>1" {
 		t.Fatalf("the session gives %q afterwards", got)
+	}
+}
+
+// TestPanicTrace looks at what a reader gets: the words, the statement with its line, the function it happened in.
+func TestPanicTrace(t *testing.T) {
+	nb := open(t)
+	nb.run("func div(a, b int) int {\n\treturn a / b\n}")
+	nb.n++
+	_, err := nb.engine.Run(context.Background(), nb.n, "x := 1\n\ndiv(x, 0)")
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	trace := strings.Join(e.Traceback, "\n")
+	for _, want := range []string{"integer divide by zero", "In[2]:3:1", "    div(x, 0)", "In[1]:"} {
+		if !strings.Contains(trace, want) {
+			t.Errorf("traceback lacks %q:\n%s", want, trace)
+		}
+	}
+}
+
+// TestCheck checks positions, hints and that a check changes nothing.
+func TestCheck(t *testing.T) {
+	nb := open(t)
+	nb.run("Total := 3")
+	for code, want := range map[string]string{
+		"total + 1":                  "In[0]:1:1: undefined: total (did you mean Total?)",
+		"a := 1\nstrings.ToUpper(a)": "In[0]:2:1: undefined: strings (add: import \"strings\")",
+		"import \"no/such\"":         "In[0]:1:8: could not import no/such",
+		"ctx = nil":                  "",
+		"func f() {":                 "In[0]:1:12: expected '}', found 'EOF'",
+	} {
+		err := nb.engine.Check(code)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", code, err, want)
+		}
+	}
+	if got := nb.run("ctx = nil"); !strings.Contains(got, "ctx is predeclared") {
+		t.Errorf("assigning ctx gives %q", got)
+	}
+	if vars := fmt.Sprint(nb.engine.Vars()); vars != "[{Total int}]" {
+		t.Errorf("variables %s", vars)
 	}
 }
