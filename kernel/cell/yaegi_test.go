@@ -198,8 +198,7 @@ func TestInterrupt(t *testing.T) {
 // the session lives.
 func TestGoroutinePanicIsShown(t *testing.T) {
 	nb := open(t)
-	nb.run("func bad(n int) { panic(n) }\ngo bad(7)\ngo func() { panic(\"boom\") }()")
-	out := ""
+	out := nb.run("func bad(n int) { panic(n) }\ngo bad(7)\ngo func() { panic(\"boom\") }()")
 	for wait := time.Now().Add(10 * time.Second); time.Now().Before(wait) && strings.Count(out, "\n") < 2; time.Sleep(time.Millisecond) {
 		out += nb.out.take()
 	}
