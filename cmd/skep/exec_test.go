@@ -93,7 +93,7 @@ func TestInstall(t *testing.T) {
 		t.Error("--user and --sys-prefix together are accepted")
 	}
 	for path, want := range map[string]bool{
-		"/tmp/go-build123/b001/exe/skep": true, "/home/u/go/bin/skep": false, "/home/u/go-builder/skep": false, "/opt/go-build/skep": true,
+		"/var/x/go-build123/b001/exe/skep": true, "/home/u/go/bin/skep": false, "/home/u/go-builder/skep": false, "/opt/go-build/skep": true,
 	} {
 		if got := isTemporary(path); got != want {
 			t.Errorf("isTemporary(%s) = %v", path, got)

@@ -37,10 +37,11 @@ type runtimeCalls struct {
 	mu      sync.Mutex
 	runs    map[int]*run // by cell number
 	current *run
+	wake    chan struct{} // closed to end the sleeps of all cells
 }
 
 func newRuntime(stderr io.Writer) *runtimeCalls {
-	return &runtimeCalls{stderr: stderr, runs: map[int]*run{}}
+	return &runtimeCalls{stderr: stderr, runs: map[int]*run{}, wake: make(chan struct{})}
 }
 
 // begin makes a run the current one.
@@ -68,10 +69,15 @@ func (rt *runtimeCalls) of(cell int) *run {
 	return rt.runs[cell]
 }
 
-// stopAll sets or clears the flags of all cells but one.
+// stopAll sets (1) or clears (0) the flags of all cells but one, and wakes what sleeps.
 func (rt *runtimeCalls) stopAll(stop uint32, but *run) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if stop == 1 {
+		close(rt.wake)
+	} else {
+		rt.wake = make(chan struct{})
+	}
 	for _, r := range rt.runs {
 		if r != but {
 			atomic.StoreUint32(r.stop, stop)
@@ -102,15 +108,19 @@ func (rt *runtimeCalls) ctx() context.Context {
 	return rt.current.ctx
 }
 
-// sleepIn returns the time.Sleep of one cell; it ends with the cell's context.
+// sleepIn returns the time.Sleep of one cell; it ends with the cell's context, or when all cells are stopped.
 func (rt *runtimeCalls) sleepIn(cell int) func(time.Duration) {
-	ctx := rt.of(cell).ctx
 	return func(d time.Duration) {
+		rt.mu.Lock()
+		ctx, wake := rt.runs[cell].ctx, rt.wake
+		rt.mu.Unlock()
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
+			panic(stopped{})
+		case <-wake:
 			panic(stopped{})
 		}
 	}

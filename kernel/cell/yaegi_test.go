@@ -171,11 +171,12 @@ func TestInterrupt(t *testing.T) {
 	for _, code := range []string{
 		"for {}", "for { n := 1; _ = n }", "func f() { for {} }\nf()", "select {}", "c := make(chan int)\n<-c",
 		"import \"time\"\ntime.Sleep(time.Hour)", "<-ctx.Done()", "must(func() (int, error) { <-ctx.Done(); return 0, ctx.Err() }())",
-		"func r(n int) int { if n < 0 { return 0 }; return r(n+1) - r(n-1) }\nfor { r(-5) }",
+		"wait()", "spin()", "func r(n int) int { if n < 0 { return 0 }; return r(n+1) - r(n-1) }\nfor { r(-5) }",
 	} {
 		t.Run(code, func(t *testing.T) {
 			nb := open(t)
 			nb.run("count := func() func() int { n := 9; return func() int { n++; return n } }()")
+			nb.run("import \"time\"\nfunc wait() { time.Sleep(time.Hour) }\nfunc spin() { for {} }")
 			took, err := nb.interrupt(code)
 			if took > 3*time.Second {
 				t.Errorf("the cell ended %v after the interrupt", took)
