@@ -196,9 +196,23 @@ func TestReadEdit(t *testing.T) {
 		"1: 0.50":                   "",
 		"99999999999999999999: 1.0": "",
 	} {
-		e := propose(best, python.Literals(best.Code), []string{text}, 1)[0]
+		e := propose(best, python.Literals(best.Code), []reply{{"", text}}, 1)[0]
 		if e.Code != want || (e.Problem == "") != (want != "") {
 			t.Errorf("%q: code %q, problem %q", text, e.Code, e.Problem)
+		}
+	}
+}
+
+func TestReadEditWithLead(t *testing.T) {
+	best := &Program{ID: 4, Code: "a = 0.5\nb = 3\n"}
+	literals := python.Literals(best.Code)
+	for text, want := range map[string]string{" 0.45\n": "a = 0.45\nb = 3\n", " `0.7`": "a = 0.7\nb = 3\n", " 0.5": "", "": "", " up\n7": ""} {
+		lead := "1: 0.5 ->"
+		if e := readEdit(reply{lead, text}, best, literals); e.Code != want {
+			t.Errorf("%q: code %q, problem %q", text, e.Code, e.Problem)
+		}
+		if ended := answered(lead)(text + " "); ended != (text != "" && text != " up\n7") {
+			t.Errorf("%q: ended is %v", text, ended)
 		}
 	}
 }

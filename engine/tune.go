@@ -56,7 +56,7 @@ func (r *Round) tune(ctx context.Context) error {
 
 // askTuner samples the tuning agent's answers in one batch that shares its prompt, Tries for each edit. In the form "line"
 // an answer begins with the number it is about.
-func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.Literal) ([]string, error) {
+func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.Literal) ([]reply, error) {
 	s := r.search
 	if err := s.readPrograms(ctx, []*Program{best}); err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]string, len(replies))
+	answers := make([]reply, len(replies))
 	for i, g := range replies {
-		answers[i] = leads[i/tries] + g.Text
+		answers[i] = reply{leads[i/tries], g.Text}
 	}
 	return answers, nil
 }
@@ -133,24 +133,50 @@ func (r *Round) tried(best *Program) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-var answer = regexp.MustCompile(`(\d+)\s*:(?:[^\n]*?->)?\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`)
+// number is a Python number; an answer names a place in the list and the new value of the number there.
+const number = `([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)`
 
-// answered ends an answer behind its first place and value, once something follows that cannot belong to the value.
+var (
+	answer   = regexp.MustCompile(`(\d+)\s*:(?:[^\n]*->)?\s*` + number)
+	newValue = regexp.MustCompile(`^[^\n]*?` + number)
+)
+
+// reply is an answer of the tuning agent: what it began with (the place and the old number, or nothing) and what it said.
+type reply struct{ lead, text string }
+
+// read finds the place of a number in the list, from 1, and its new value; end is where the value ends in the text.
+func (a reply) read() (place, to string, end int, ok bool) {
+	if a.lead != "" {
+		m := newValue.FindStringSubmatchIndex(a.text)
+		if m == nil {
+			return "", "", 0, false
+		}
+		place, _, _ = strings.Cut(a.lead, ":")
+		return place, a.text[m[2]:m[3]], m[3], true
+	}
+	m := answer.FindStringSubmatchIndex(a.text)
+	if m == nil {
+		return "", "", 0, false
+	}
+	return a.text[m[2]:m[3]], a.text[m[4]:m[5]], m[5], true
+}
+
+// answered ends an answer behind its value, once something follows that cannot belong to it.
 func answered(lead string) func(text string) bool {
 	return func(text string) bool {
-		at := answer.FindStringIndex(lead + text)
-		return at != nil && at[1] < len(lead)+len(text)
+		_, _, end, ok := reply{lead, text}.read()
+		return ok && end < len(text)
 	}
 }
 
 // propose reads the answers, tries for each edit: the first of them that is of use counts. Equal proposals count once.
-func propose(best *Program, literals []python.Literal, answers []string, tries int) []*Edit {
+func propose(best *Program, literals []python.Literal, answers []reply, tries int) []*Edit {
 	var edits []*Edit
 	seen := map[string]bool{}
 	for i := 0; i < len(answers); i += tries {
 		var chosen *Edit
-		for _, text := range answers[i:min(i+tries, len(answers))] {
-			e := readEdit(text, best, literals)
+		for _, a := range answers[i:min(i+tries, len(answers))] {
+			e := readEdit(a, best, literals)
 			if e.Code != "" && seen[e.Code] {
 				e.Code, e.Problem = "", "the same edit was proposed before"
 			}
@@ -168,25 +194,25 @@ func propose(best *Program, literals []python.Literal, answers []string, tries i
 	return edits
 }
 
-func readEdit(text string, best *Program, literals []python.Literal) *Edit {
-	e := &Edit{Text: text, Target: best}
-	m := answer.FindStringSubmatch(text)
-	if m == nil {
-		e.Problem = "the answer names no line and value"
+func readEdit(a reply, best *Program, literals []python.Literal) *Edit {
+	e := &Edit{Text: a.lead + a.text, Target: best}
+	at, to, _, ok := a.read()
+	if !ok {
+		e.Problem = "the answer names no place and value"
 		return e
 	}
-	place, err := strconv.Atoi(m[1])
+	place, err := strconv.Atoi(at)
 	if err != nil || place < 1 || place > len(literals) {
-		e.Problem = fmt.Sprintf("there is no number %s among the %d", m[1], len(literals))
+		e.Problem = fmt.Sprintf("there is no number %s among the %d", at, len(literals))
 		return e
 	}
 	lit := literals[place-1]
-	e.Line, e.Old, e.New = lit.Line, lit.Text, m[2]
-	if isInteger(lit.Text) && !isInteger(m[2]) {
-		e.Problem = fmt.Sprintf("%s is an integer and %s is not", lit.Text, m[2])
+	e.Line, e.Old, e.New = lit.Line, lit.Text, to
+	if isInteger(lit.Text) && !isInteger(to) {
+		e.Problem = fmt.Sprintf("%s is an integer and %s is not", lit.Text, to)
 		return e
 	}
-	code, err := python.Replace(best.Code, lit, m[2])
+	code, err := python.Replace(best.Code, lit, to)
 	if err != nil {
 		e.Problem = err.Error()
 		return e
