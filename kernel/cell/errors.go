@@ -74,6 +74,9 @@ func (s *scope) hint(msg string) string {
 	if m := missingMember.FindStringSubmatch(msg); m != nil && s.version[m[1]+m[2]] > 1 {
 		return fmt.Sprintf("%s (the value may be of an earlier version of %s: make it again)", msg, m[1]+m[2])
 	}
+	if strings.HasPrefix(msg, "not enough arguments in call to must") {
+		return "must takes a value and an error; a statement whose last result is an error stops the cell without it"
+	}
 	m := undefined.FindStringSubmatch(msg)
 	if m == nil {
 		return msg
