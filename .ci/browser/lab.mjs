@@ -44,7 +44,7 @@ writeFileSync(path.join(root, 'checks.ipynb'), JSON.stringify({
   metadata: { kernelspec: { name: 'skep', display_name: 'Go (skep)', language: 'go' } },
 }));
 const extra = process.argv[2];
-if (extra) copyFileSync(extra, path.join(root, 'extra.ipynb'));
+if (extra) copyFileSync(extra, path.join(root, path.basename(extra)));
 execFileSync(skep, ['install', '--prefix', path.join(root, 'prefix')], { stdio: 'inherit' });
 
 const freePort = () => new Promise((done) => {
@@ -192,7 +192,7 @@ try {
   const sheet = await Sheet.open(page, port, 'checks.ipynb');
   say('the notebook is open and its kernel idle');
   await checks(sheet);
-  if (extra) await walk(await Sheet.open(page, port, 'extra.ipynb'), extra);
+  if (extra) await walk(await Sheet.open(page, port, path.basename(extra)), extra);
   ok = true;
 } catch (e) {
   console.error(e.message);

@@ -160,7 +160,7 @@ func (p *progress) html() string {
 			if e.Total > 0 {
 				share = 100 * float64(min(e.Done, e.Total)) / float64(e.Total)
 			}
-			fmt.Fprintf(&b, `<div><span style="display:inline-block;width:14em">%s%s</span>`+
+			fmt.Fprintf(&b, `<div><span style="display:inline-block;width:18em">%s%s</span>`+
 				`<span style="display:inline-block;width:12em;height:.7em;background:#e6e6e6;border-radius:3px;vertical-align:middle">`+
 				`<span style="display:block;width:%.1f%%;height:100%%;background:#e8b04a;border-radius:3px"></span></span> %s</div>`,
 				html.EscapeString(s.title()), swarmName(i), share, html.EscapeString(counts(e)))
