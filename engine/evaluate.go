@@ -116,6 +116,7 @@ type queue struct {
 	start   time.Time
 	mu      sync.Mutex
 	results []judge.Result
+	judged  int // results that are there
 	settled int // results[:settled] are stored
 }
 
@@ -139,8 +140,9 @@ func (q *queue) put(ctx context.Context, i int, result judge.Result, fail func(e
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.results[i] = result
-	report(ctx, Event{Round: q.round.n, Stage: "evaluate", Swarm: q.batch[i].program.Swarm, Done: i + 1, Total: len(q.batch), Unit: "programs",
-		Text: string(result.Outcome), Took: time.Since(q.start)})
+	q.judged++
+	report(ctx, Event{Round: q.round.n, Stage: "evaluate", Swarm: -1, Done: q.judged, Total: len(q.batch), Unit: "programs",
+		Text: fmt.Sprintf("%s: %s", q.batch[i].program.Kind, result.Outcome), Took: time.Since(q.start)})
 	for q.settled < len(q.batch) && q.results[q.settled].Outcome != "" {
 		if err := q.settle(context.WithoutCancel(ctx), q.batch[q.settled], q.results[q.settled]); err != nil {
 			fail(err)
