@@ -111,7 +111,7 @@ func elements(t *testing.T, svg []byte) (count map[string]int, titles []string) 
 		case xml.EndElement:
 			open = open[:len(open)-1]
 		case xml.CharData:
-			if open != nil && len(open) > 0 && open[len(open)-1] == "title" {
+			if len(open) > 0 && open[len(open)-1] == "title" {
 				titles = append(titles, string(token))
 			}
 		}

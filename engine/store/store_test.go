@@ -55,7 +55,7 @@ func sampleProgram() Program {
 
 func sampleEvaluation() Evaluation {
 	return Evaluation{Outcome: spec.Infeasible, Message: "circles 3 and 7 overlap by 1e-3", Value: ptr(2.5), Claim: ptr(math.Inf(1)), Strict: ptr(false),
-		Numbers: spec.Numbers{SearchScore: ptr(0.5), Table1Score: ptr(0.25), TableS5Value: nil, StrictValue: ptr(-0.0)},
+		Numbers: spec.Numbers{SearchScore: ptr(0.5), Table1Score: ptr(0.25), TableS5Value: nil, StrictValue: ptr(math.Copysign(0, -1))},
 		Margins: []spec.Margin{{Family: "pairs", Slack: -1e-3, At: "circles 3 and 7"}, {Family: "walls", Slack: math.Inf(-1)}},
 		Frame:   []byte{0, 1, 255}, Stdout: "out", Stderr: "err", CPU: 1500 * time.Millisecond, Wall: 2 * time.Second, Tier: "C", Host: "box", Created: when(1.8e9 + 0.25)}
 }
