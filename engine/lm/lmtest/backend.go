@@ -214,6 +214,9 @@ func (s *suite) latent(t *testing.T) {
 		thoughts = append(thoughts, lm.Thought{Hidden: out.Hidden[0], Pos: len(list), Into: id, At: len(list)})
 		seen = append(seen, s.entries(list, 0, nil))
 	}
+	if states, err := b.Latent(context.Background(), thoughts, 0, nil); err != nil || len(states) != 2 || len(states[0]) != 0 {
+		t.Errorf("no steps gave %v, %v", states, err)
+	}
 	var reported []int
 	states, err := b.Latent(context.Background(), thoughts, 5, func(step int) { reported = append(reported, step) })
 	if err != nil {
