@@ -40,6 +40,7 @@ func one(o spec.Outcome) []spec.Outcome { return []spec.Outcome{o} }
 var (
 	noise  = one(spec.BadResult) // its report on descriptor 3 is no frame
 	closed = `^blocked PermissionError`
+	busy   = []spec.Outcome{spec.TimeoutCPU, spec.TimeoutWall} // on a machine that starves it, the clock runs out first
 )
 
 var hostilePrograms = []hostile{
@@ -48,7 +49,7 @@ var hostilePrograms = []hostile{
 	{"03_read_home_etc.py", noise, `^blocked all`},
 	{"04_net_tcp.py", noise, `^\['PermissionError', 'PermissionError', 'PermissionError'\]`},
 	{"06_kill_parent.py", noise, `^\[\(\d+, 'PermissionError'\), \(1, 'PermissionError'\), \(-1, 'PermissionError'\)\]`},
-	{"07_timeout_loop.py", one(spec.TimeoutCPU), ""},
+	{"07_timeout_loop.py", busy, ""},
 	{"08_ignore_signals_sleep.py", one(spec.TimeoutWall), ""},
 	{"09_fork_bomb.py", noise, `^forked 0 then \[Errno 1\]`},
 	{"10_double_fork_setsid_orphan.py", noise, closed},
@@ -85,7 +86,7 @@ var hostilePrograms = []hostile{
 	{"58_thread_nondaemon.py", noise, `^done`},
 	{"60_close_fds.py", one(spec.NoResult), ""},
 	{"61_warn_flood.py", one(spec.OutputLimit), ""},
-	{"62_regex_redos.py", one(spec.TimeoutCPU), ""},
+	{"62_regex_redos.py", busy, ""},
 	{"64_mem_str_mul.py", one(spec.OutOfMemory), ""},
 	{"65_numpy_thread_oversub.py", one(spec.Exception), ""}, // it counts its threads in /proc
 	{"67_proc_self_mem.py", one(spec.Exception), ""},
