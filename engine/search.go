@@ -149,7 +149,13 @@ func equip(ctx context.Context, dir string, o Options, st *store.Store) (*Search
 	if err != nil {
 		return nil, err
 	}
-	backend, err := cpu.New(model, cpu.Options{Threads: o.Threads})
+	alignment, err := lm.Align(ctx, model, lm.AlignOptions{Progress: func(done, total int) {
+		report(ctx, Event{Stage: "open", Swarm: -1, Done: done, Total: total, Unit: "rows", Text: "solving for W_a (Eq. 2), once for a model"})
+	}})
+	if err != nil {
+		return nil, errors.Join(err, model.Close())
+	}
+	backend, err := cpu.New(model, cpu.Options{Threads: o.Threads, Alignment: alignment})
 	if err != nil {
 		return nil, errors.Join(err, model.Close())
 	}
