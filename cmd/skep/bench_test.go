@@ -53,7 +53,7 @@ func TestBenchRefusesBadInput(t *testing.T) {
 		code int
 	}{
 		{nil, "name a benchmark", 2},
-		{[]string{"nothing"}, "name a benchmark", 2},
+		{[]string{"nothing"}, `no benchmark "nothing"`, 2},
 		{[]string{"lm", "--rounds", "0"}, "--rounds 0", 2},
 		{[]string{"lm", "--rounds", "1", "--model", lmtest.SmolLM(t), "--llama-bench", filepath.Join(folder, "absent")}, "absent", 1},
 		{[]string{"lm", "--rounds", "1", "--model", lmtest.SmolLM(t), "--llama-bench", strange}, "not the output", 1},

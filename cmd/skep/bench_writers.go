@@ -51,6 +51,9 @@ func benchWriters(ctx context.Context, args []string, io stdio) (err error) {
 	if _, err := parse(fs, args, io, 0, 0); err != nil {
 		return err
 	}
+	if *seeds < 1 || *rounds < 1 || o.Threads < 0 {
+		return fmt.Errorf("%w: --seeds %d and --rounds %d must be at least 1, --threads %d not negative", errUsage, *seeds, *rounds, o.Threads)
+	}
 	dir, err := os.MkdirTemp("", "skep-writers-")
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"skep/engine/judge"
 	"skep/engine/lm"
 	"skep/engine/store"
+	"skep/kernel"
 	"skep/kernel/client"
 	"skep/kernel/wire"
 	"skep/notebooks"
@@ -45,9 +46,13 @@ func cmdDemo(ctx context.Context, args []string, io stdio) error {
 	}
 	d := demo{dir: *dir, model: *model, out: io.Out, shown: newTerminal(io.Err)}
 	if err := d.prepare(ctx, *python); err != nil {
+		_ = os.Remove(d.dir) // only if nothing is in it
 		return err
 	}
 	err := d.run(ctx)
+	if _, e := os.Stat(d.notebook()); e != nil {
+		return err // it says why there is no notebook
+	}
 	return errors.Join(err, d.finish(ctx, err == nil))
 }
 
@@ -62,10 +67,12 @@ type demo struct {
 	cell string // heading of the cell that runs
 }
 
+func (d *demo) notebook() string { return filepath.Join(d.dir, demoNotebook) }
+
 // prepare makes the folder, the Python environment and the model ready.
 func (d *demo) prepare(ctx context.Context, python string) error {
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
-		return fmt.Errorf("the demo's folder cannot be made: %w", err)
+	if err := makeFolder(d.dir); err != nil {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(d.dir, demoRun, "run.db")); err == nil {
 		return fmt.Errorf("%s holds the run of an earlier demo: remove the folder or give another one with --dir", d.dir)
@@ -86,6 +93,21 @@ func (d *demo) prepare(ctx context.Context, python string) error {
 	}
 	d.say("model: " + file)
 	return errors.Join(os.Setenv("SKEP_MODEL", d.model), setPython(python)) // what the notebook's Open takes
+}
+
+// makeFolder makes a folder that can be written to.
+func makeFolder(dir string) error {
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".probe-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("nothing can be written to the folder %s: %w; name another one with --dir", dir, err)
+	}
+	return nil
 }
 
 // setPython hands the interpreter on to the kernel.
@@ -125,9 +147,9 @@ func (d *demo) run(ctx context.Context) error {
 	var failed *client.CellError
 	if errors.As(err, &failed) {
 		d.shown.done()
-		fmt.Fprint(d.shown, failed.Print())
+		fmt.Fprint(d.shown, d.shown.coloured(failed.Print()))
 	}
-	return errors.Join(err, nb.Save(filepath.Join(d.dir, demoNotebook)))
+	return errors.Join(err, nb.Save(d.notebook()))
 }
 
 func (d *demo) begin(i int, c *client.Cell) {
@@ -160,7 +182,7 @@ func (d *demo) output(_ int, m *wire.Message) {
 // finish makes the page and prints the six lines. done is false when the notebook did not run through.
 func (d *demo) finish(ctx context.Context, done bool) error {
 	d.shown.done()
-	notebook := filepath.Join(d.dir, demoNotebook)
+	notebook := d.notebook()
 	html := strings.TrimSuffix(notebook, ".ipynb") + ".html"
 	if err := writePage(notebook, html); err != nil {
 		return err
@@ -198,8 +220,18 @@ func (d *demo) print(run storedRun, notebook, html string) {
 	fmt.Fprintf(d.out, "gain          %+.6f from swarms, %+.6f from the tuner's one-number edits\n", g.swarms, g.tuner)
 	fmt.Fprintf(d.out, "programs      %d evaluated: %s\n", len(run.programs), run.outcomes())
 	fmt.Fprintf(d.out, "model         %s, profile %s: this small profile is no evidence about the paper\n", run.meta.Model, run.meta.Profile)
-	fmt.Fprintf(d.out, "time          %.0f s in all: %s\n", time.Since(d.started).Seconds(), strings.Join(times, ", "))
-	fmt.Fprintf(d.out, "to open it    jupyter trust %s && jupyter lab %s   (or look at %s)\n", notebook, notebook, html)
+	fmt.Fprintf(d.out, "time          %.0f s for the notebook: %s\n", time.Since(d.started).Seconds(), strings.Join(times, ", "))
+	fmt.Fprintf(d.out, "to open it    %sjupyter trust %s && jupyter lab %s   (or look at %s)\n", installFirst(), notebook, notebook, html)
+}
+
+// installFirst is what must be run before JupyterLab knows the kernel; "" when it does.
+func installFirst() string {
+	if data, err := kernel.UserDataDir(); err == nil {
+		if _, err := os.Stat(filepath.Join(data, "kernels", "skep", "kernel.json")); err == nil {
+			return ""
+		}
+	}
+	return `go install ./cmd/skep && "$(go env GOPATH)"/bin/skep install --user && `
 }
 
 func nothing(g gain) string {

@@ -48,7 +48,7 @@ func cmdExec(ctx context.Context, args []string, io stdio) error {
 	})
 	var failed *client.CellError
 	if errors.As(err, &failed) {
-		fmt.Fprint(io.Err, failed.Print())
+		fmt.Fprint(io.Err, newTerminal(io.Err).coloured(failed.Print()))
 	}
 	return errors.Join(err, nb.Save(*out))
 }

@@ -26,11 +26,12 @@ type stdio struct {
 	Out, Err io.Writer
 }
 
-// command is one verb of the command line.
+// command is one verb of the command line. Its run parses its own flags.
 type command struct {
-	name  string
-	usage string // arguments, then what it does
-	run   func(ctx context.Context, args []string, io stdio) error
+	name string
+	args string // what may follow the name
+	does string
+	run  func(ctx context.Context, args []string, io stdio) error
 }
 
 // errUsage marks an error in how a command was called.
@@ -46,8 +47,11 @@ func main() {
 
 // run executes one command line and returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted.
 func run(ctx context.Context, args []string, io stdio) int {
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
-		printUsage(io.Out)
+	if len(args) > 1 && args[0] == "help" {
+		args = append(args[1:], "--help")
+	}
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
+		printCommands(io.Out)
 		return 0
 	}
 	i := slices.IndexFunc(commands(), func(c command) bool { return c.name == args[0] })
@@ -68,48 +72,5 @@ func run(ctx context.Context, args []string, io stdio) int {
 	default:
 		fmt.Fprintf(io.Err, "skep %s: %v\n", args[0], err)
 		return 1
-	}
-}
-
-func printUsage(w io.Writer) {
-	fmt.Fprintf(w, "skep %s: a Go notebook kernel that holds a live search by swarms of latent agents\n\n", version)
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  skep %-8s %s\n", c.name, c.usage)
-	}
-}
-
-// parse reads a command's flags and checks the number of the remaining arguments; flags may stand before or behind
-// them. An error is of kind errUsage.
-func parse(fs *flag.FlagSet, args []string, io stdio, min, max int) ([]string, error) {
-	fs.SetOutput(io.Err)
-	var rest []string
-	for {
-		if err := fs.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("%w: %v", errUsage, err)
-		}
-		args = fs.Args()
-		if len(args) == 0 {
-			break
-		}
-		rest, args = append(rest, args[0]), args[1:]
-	}
-	if len(rest) < min || (max >= 0 && len(rest) > max) {
-		fs.Usage()
-		return nil, fmt.Errorf("%w: %d arguments, want %s", errUsage, len(rest), wanted(min, max))
-	}
-	return rest, nil
-}
-
-func wanted(min, max int) string {
-	switch {
-	case max < 0:
-		return fmt.Sprintf("%d or more", min)
-	case min == max:
-		return fmt.Sprint(min)
-	default:
-		return fmt.Sprintf("%d to %d", min, max)
 	}
 }

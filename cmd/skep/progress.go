@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,17 @@ func (t *terminal) print(s string, final bool) {
 	}
 	fmt.Fprint(t.out, "\r"+s+pad+end)
 }
+
+// coloured is text with its colours, or without them where no terminal shows them.
+func (t *terminal) coloured(text string) string {
+	if t.live {
+		return text
+	}
+	return colours.ReplaceAllString(text, "")
+}
+
+// colours matches the sequences that colour text.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
 // done ends a line that would be written over.
 func (t *terminal) done() {

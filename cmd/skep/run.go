@@ -28,8 +28,8 @@ func cmdRun(ctx context.Context, args []string, io stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	if (*rounds > 0) == (*minutes > 0) {
-		return fmt.Errorf("%w: give one of --rounds and --minutes", errUsage)
+	if err := checkLength(fs, *rounds, *minutes); err != nil {
+		return err
 	}
 	o.Problem, o.Seed = rest[0], *seed
 	if *dir == "" {
@@ -66,6 +66,20 @@ func cmdRun(ctx context.Context, args []string, io stdio) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("%w (what was judged is kept in %s; the same command goes on from there)", err, *dir)
+	}
+	return nil
+}
+
+// checkLength wants one of --rounds and --minutes, and a length that is one.
+func checkLength(fs *flag.FlagSet, rounds int, minutes float64) error {
+	const most = 1e6 // minutes: two years
+	switch {
+	case given(fs, "rounds") == given(fs, "minutes"):
+		return fmt.Errorf("%w: give one of --rounds N and --minutes T", errUsage)
+	case given(fs, "rounds") && rounds < 1:
+		return fmt.Errorf("%w: --rounds %d must be at least 1", errUsage, rounds)
+	case given(fs, "minutes") && !(minutes > 0 && minutes <= most):
+		return fmt.Errorf("%w: --minutes %v must lie above 0, up to %.0f", errUsage, minutes, most)
 	}
 	return nil
 }

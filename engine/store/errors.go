@@ -30,7 +30,7 @@ type InUseError struct {
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("store: %s is in use by process %d on %s: wait for it or stop it, or read the run with store.View",
+	return fmt.Sprintf("store: %s is in use by process %d on %s: wait for it or stop it, or only read the run (skep report, store.View)",
 		e.Dir, e.PID, e.Host)
 }
 

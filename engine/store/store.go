@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -261,6 +262,8 @@ func present(dir string) error {
 		return fmt.Errorf("store: %w in %s: create one there, or name the folder of a run", ErrNoRun, dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return damaged(dir, dbName+" is missing, though its log or its hidden states are there")
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("store: %s is a file or lies below one; a run is a folder: name another one (%w)", dir, err)
 	case err != nil:
 		return explain(dir, err)
 	case info.Size() == 0:

@@ -18,18 +18,44 @@ func withProgress(ctx context.Context) (context.Context, func()) {
 	p := &progress{show: display.Show}
 	ctx = engine.WithSink(ctx, p)
 	running.Store(&ctx)
-	return ctx, p.flush
+	cells.Add(1)
+	return ctx, func() {
+		cells.Add(-1)
+		p.flush()
+	}
 }
 
-// running is the context of the cell that runs, or ran last.
-var running atomic.Pointer[context.Context]
+var (
+	running atomic.Pointer[context.Context] // of the cell that runs, or ran last
+	cells   atomic.Int32                    // how many run: one or none
+)
+
+// opened holds the searches that cells opened, as keys.
+var opened sync.Map
 
 // openHere is engine.Open as a cell sees it: it takes no context, yet shows progress and ends with the stop button.
 func openHere(dir string, o engine.Options) (*engine.Search, error) {
-	if ctx := running.Load(); ctx != nil {
-		return engine.OpenContext(*ctx, dir, o)
+	ctx := context.Background()
+	if cell := running.Load(); cell != nil {
+		ctx = *cell
 	}
-	return engine.Open(dir, o)
+	s, err := engine.OpenContext(ctx, dir, o)
+	if err == nil {
+		opened.Store(s, nil)
+	}
+	return s, err
+}
+
+// Close closes the searches that cells opened, so that run.db is whole without its log. While a cell runs it leaves them
+// alone, as the cell reads the model that Close unmaps: nothing is lost then either, the next Open takes up the log.
+func Close() {
+	if cells.Load() > 0 {
+		return
+	}
+	opened.Range(func(s, _ any) bool {
+		_ = s.(*engine.Search).Close() // at the end of the session nobody is left to tell
+		return true
+	})
 }
 
 // Pace and size of the display.
