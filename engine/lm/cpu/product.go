@@ -10,9 +10,6 @@ type rows struct {
 
 func (r rows) row(i int) []float32 { return r.data[i*r.stride : (i+1)*r.stride] }
 
-// from is r without its first n rows.
-func (r rows) from(n int) rows { return rows{r.data[n*r.stride:], r.stride} }
-
 // term is one product of a step: dst = bias + x·wᵀ, or dst += x·wᵀ when add is set. A nil bias is 0.
 type term struct {
 	dst, x rows
