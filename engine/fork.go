@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"skep/engine/lm"
 )
@@ -23,25 +25,27 @@ func (r *Round) Fork(ctx context.Context, name string) (fork *Round, err error) 
 		if s.branches[name] != nil {
 			return fmt.Errorf("engine: there is a branch %q already; branches: %v", name, s.branchNames())
 		}
-		fork, err = r.copy(name)
+		c, err := r.copy(name)
 		if err != nil {
 			return err
 		}
-		b := &branch{name: name, from: r.branch, archive: r.archive, history: slices.Clone(r.history), open: fork}
+		// The new branch knows what was committed before the round, also what Lag hid from the round's draws.
+		b := &branch{name: name, from: r.branch, archive: s.branches[r.branch].before(r.n, 0), history: slices.Clone(r.history), open: c}
 		s.update(func() { s.branches[name] = b })
-		if err := fork.save(ctx); err != nil {
+		if err := cmp.Or(c.save(ctx), c.saveHidden(ctx)); err != nil {
 			s.update(func() { delete(s.branches, name) })
-			fork.release()
+			c.release()
 			return err
 		}
-		return fork.saveHidden(ctx)
+		fork = c
+		return nil
 	})
 	return fork, err
 }
 
 // copy is the round with swarms, agents and texts of its own. A committed round is open again in its copy.
 func (r *Round) copy(branch string) (*Round, error) {
-	c := &Round{search: r.search, branch: branch, n: r.n, archive: r.archive, history: slices.Clone(r.history), started: r.started,
+	c := &Round{search: r.search, branch: branch, n: r.n, archive: r.archive, history: slices.Clone(r.history), started: time.Now(),
 		tuned: r.tuned, newTokens: r.newTokens, timings: slices.Clone(r.timings)}
 	shared := &sharing{backend: r.search.backend}
 	if r.phraseKV != nil {

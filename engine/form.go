@@ -69,11 +69,11 @@ func (r *Round) add(kind Kind, i int) error {
 	if err != nil {
 		return err
 	}
-	sw := &Swarm{round: r, index: index, kind: kind, parents: parents, focus: r.chooseFocus(kind, parents, random),
-		temperature: r.search.opts.temperature(kind)}
-	if kind == Refine {
-		r.history = append(r.history, refinement{parents[0].ID, sw.focus})
+	about := strings.TrimSpace(r.chooseFocus(kind, parents, random))
+	if about == "" {
+		return fmt.Errorf("engine: the Focus policy gave no words for a %s swarm; want what its agents should look at", kind)
 	}
+	sw := &Swarm{round: r, index: index, kind: kind, parents: parents, focus: about, temperature: r.search.opts.temperature(kind)}
 	sw.assign(random)
 	r.swarms = append(r.swarms, sw)
 	return nil
@@ -94,8 +94,9 @@ func (r *Round) draw(kind Kind, i int, random *rand.Rand) ([]*Program, error) {
 	}
 	if r.search.opts.Draw != nil {
 		drawn := r.search.opts.Draw(string(kind), ranked, r.n)
-		if len(drawn) == 0 || slices.Contains(drawn, nil) {
-			return nil, fmt.Errorf("engine: the Draw policy gave %v for a %s swarm; want at least one program and no nil", drawn, kind)
+		stranger := func(p *Program) bool { return p == nil || r.archive.find(p.ID) != p }
+		if len(drawn) == 0 || slices.ContainsFunc(drawn, stranger) {
+			return nil, fmt.Errorf("engine: the Draw policy gave %d programs for a %s swarm; want at least one, and only those that it was given", len(drawn), kind)
 		}
 		return drawn, nil
 	}
@@ -111,10 +112,21 @@ func (r *Round) draw(kind Kind, i int, random *rand.Rand) ([]*Program, error) {
 	}
 }
 
+// refinements is the branch's history with this round's refinement swarms, their present focus counted.
+func (r *Round) refinements() []refinement {
+	all := slices.Clone(r.history)
+	for _, sw := range r.swarms {
+		if sw.kind == Refine {
+			all = append(all, refinement{sw.parents[0].ID, sw.focus})
+		}
+	}
+	return all
+}
+
 // refined is the program at a place among the best that have refinement steps left.
 func (r *Round) refined(ranked []*Program, place int) *Program {
 	steps := map[int64]int{}
-	for _, h := range r.history {
+	for _, h := range r.refinements() {
 		steps[h.program]++
 	}
 	open := slices.DeleteFunc(slices.Clone(ranked), func(p *Program) bool { return steps[p.ID] >= r.search.opts.MaxRefinements })
@@ -140,7 +152,7 @@ func (r *Round) chooseFocus(kind Kind, parents []*Program, random *rand.Rand) st
 		return r.search.opts.Focus(string(kind), parents, r.n)
 	case kind == Refine:
 		uses := map[string]int{}
-		for _, h := range r.history {
+		for _, h := range r.refinements() {
 			if h.program == parents[0].ID {
 				uses[h.aspect]++
 			}

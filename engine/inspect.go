@@ -121,8 +121,11 @@ func (a *Agent) Ask(ctx context.Context, question string) (answer *Answer, err e
 func (a *Agent) ask(ctx context.Context, question string) (*Answer, error) {
 	r := a.swarm.round
 	s := r.search
-	if a.trajectory == nil {
+	if a.swarm.stage < Reasoned {
 		return nil, fmt.Errorf("engine: %w: swarm %d is %s; Ask needs Reason first", ErrStage, a.swarm.index, a.swarm.stage)
+	}
+	if s.branches[r.branch].open != r { // an old round holds no keys and values for longer than the look
+		defer r.release()
 	}
 	if err := r.recall(ctx, []*Swarm{a.swarm}); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -35,9 +36,14 @@ func (s *Search) Start(ctx context.Context, d time.Duration) *Job {
 		defer close(j.done)
 		defer cancel()
 		var once sync.Once
-		err := s.exclusive("job", func() error {
+		err := s.exclusive("job", func() (err error) {
 			s.update(func() { s.job = j })
 			defer s.update(func() { s.job = nil })
+			defer func() { // a policy is code of a cell, and here its panic would end the process
+				if v := recover(); v != nil {
+					err = fmt.Errorf("engine: the job panicked: %v\n%s", v, debug.Stack())
+				}
+			}()
 			once.Do(func() { close(began) })
 			return j.run(run)
 		})

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestKilled20Times(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	acknowledged := map[int64]bool{}
 	for i := range 20 {
-		for id := range killedChild(t, dir, time.Duration(300+rand.IntN(500))*time.Millisecond) {
+		for id := range killedChild(t, dir, len(acknowledged)+rand.IntN(12), time.Duration(rand.IntN(100))*time.Millisecond) {
 			acknowledged[id] = true
 		}
 		if _, err := os.Stat(filepath.Join(dir, "run.db")); err != nil {
@@ -86,22 +87,25 @@ func TestKilled20Times(t *testing.T) {
 	t.Logf("%d programs were seen over 20 kills, %d rounds", len(acknowledged), rounds)
 }
 
-// killedChild runs the child for a while, kills it, and returns what it acknowledged.
-func killedChild(t *testing.T, dir string, after time.Duration) map[int64]bool {
+// killedChild runs the child until it has acknowledged a number of programs, kills it some time later, and returns what it
+// acknowledged.
+func killedChild(t *testing.T, dir string, programs int, later time.Duration) map[int64]bool {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestSearchInAChild$")
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	noError(t, err)
 	noError(t, cmd.Start())
-	time.AfterFunc(after, func() { cmd.Process.Kill() })
+	kill := sync.OnceFunc(func() { time.AfterFunc(later, func() { cmd.Process.Kill() }) })
 	seen := map[int64]bool{}
 	lines := bufio.NewScanner(out)
 	var other []string
 	for lines.Scan() {
 		var id int64
 		if _, err := fmt.Sscanf(lines.Text(), "ack %d", &id); err == nil {
-			seen[id] = true
+			if seen[id] = true; len(seen) > programs {
+				kill()
+			}
 		} else {
 			other = append(other, lines.Text())
 		}

@@ -94,7 +94,7 @@ func (s *Search) readPrograms(ctx context.Context, want []*Program) error {
 	var missing []*Program
 	var pieces []piece
 	for _, p := range want {
-		if _, cached := s.programKV[p.ID]; cached || slices.Contains(missing, p) {
+		if _, cached := s.programKV[p.ID]; cached || slices.ContainsFunc(missing, func(m *Program) bool { return m.ID == p.ID }) {
 			continue
 		}
 		missing = append(missing, p)
@@ -125,9 +125,18 @@ func (s *Search) forget(keep ...*Program) {
 
 // shared lets several goroutines use one backend, one call at a time: a look at an agent waits for the pass that
 // runs, not for the whole stage.
+//
+// After close every call that computes is refused with ErrClosed: the weights are no longer mapped.
 type shared struct {
-	mu sync.Mutex
+	mu     sync.Mutex
+	closed bool
 	lm.Backend
+}
+
+func (b *shared) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
 }
 
 func (b *shared) New() lm.BlockID {
@@ -151,18 +160,27 @@ func (b *shared) Free(blocks ...lm.BlockID) {
 func (b *shared) Pass(ctx context.Context, spans []lm.Span) ([]lm.Output, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
 	return b.Backend.Pass(ctx, spans)
 }
 
 func (b *shared) Latent(ctx context.Context, thoughts []lm.Thought, steps int, done func(int)) ([][][]float32, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
 	return b.Backend.Latent(ctx, thoughts, steps, done)
 }
 
 func (b *shared) Lens(ctx context.Context, hidden [][]float32, k int) ([]lm.Ranking, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil, ErrClosed
+	}
 	return b.Backend.Lens(ctx, hidden, k)
 }
 

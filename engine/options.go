@@ -27,7 +27,8 @@ type Options struct {
 	Policies   `json:"-"`
 }
 
-// Numbers are the numbers of a round (Table S3). 0 takes the profile's; a negative count means none.
+// Numbers are the numbers of a round (Table S3). 0 takes the profile's; a negative count means none, a negative temperature
+// greedy choice.
 type Numbers struct {
 	Refine, Hybridize, Explore, Fresh int // swarms of each kind
 
@@ -106,7 +107,7 @@ func (o Options) resolved() (Options, error) {
 	return o, o.Numbers.check()
 }
 
-// fill sets the zero fields of dst from src and turns negative counts into 0.
+// fill sets the zero fields of dst from src and turns negative counts and temperatures into 0.
 func fill(dst, src reflect.Value) {
 	for i := range dst.NumField() {
 		f := dst.Field(i)
@@ -115,6 +116,8 @@ func fill(dst, src reflect.Value) {
 			f.Set(src.Field(i))
 		case f.Kind() == reflect.Int && f.Int() < 0:
 			f.SetInt(0)
+		case f.Kind() == reflect.Float64 && f.Float() < 0:
+			f.SetFloat(0)
 		}
 	}
 }
@@ -131,13 +134,24 @@ func (n Numbers) check() error {
 		return fmt.Errorf("engine: NewTokens %d, Samples %d and Tries %d must be at least 1", n.NewTokens, n.Samples, n.Tries)
 	case n.RefineBest < 1 || n.HybridizePool < 1 || n.HybridizeParents < 1:
 		return fmt.Errorf("engine: RefineBest %d, HybridizePool %d, HybridizeParents %d must be at least 1", n.RefineBest, n.HybridizePool, n.HybridizeParents)
-	case n.TopP <= 0 || n.TopP > 1 || min(n.RefineTemp, n.HybridTemp, n.ExploreTemp, n.TuneTemp) < 0:
-		return fmt.Errorf("engine: TopP %v must lie in (0, 1] and no temperature below 0", n.TopP)
+	case n.Explore > 0 && n.ExploreParents < 1:
+		return fmt.Errorf("engine: ExploreParents %d; an exploration swarm needs at least 1, whose lines and functions its program may take", n.ExploreParents)
+	case n.Tunes > 0 && n.TuneTokens < 1:
+		return fmt.Errorf("engine: TuneTokens %d; must be at least 1, or Tunes -1 for no tuning agent", n.TuneTokens)
+	case !(n.TopP > 0 && n.TopP <= 1):
+		return fmt.Errorf("engine: TopP %v; must lie in (0, 1]", n.TopP)
+	case !heat(n.RefineTemp) || !heat(n.HybridTemp) || !heat(n.ExploreTemp) || !heat(n.TuneTemp):
+		return fmt.Errorf("engine: temperatures %v, %v, %v, %v; each must lie in 0 (greedy; asked for by a negative number) to 10", n.RefineTemp, n.HybridTemp, n.ExploreTemp, n.TuneTemp)
+	case n.CPU < 0 || n.Wall < 0:
+		return fmt.Errorf("engine: limits of %v CPU and %v wall time; neither may be negative", n.CPU, n.Wall)
 	case n.Form != "program" && n.Form != "line":
 		return fmt.Errorf("engine: Form %q; want \"program\" or \"line\"", n.Form)
 	}
 	return nil
 }
+
+// heat says whether t is a temperature.
+func heat(t float64) bool { return t >= 0 && t <= 10 }
 
 // temperature of the summarizer of a kind of swarm (Table S3).
 func (n Numbers) temperature(k Kind) float64 {

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"skep/engine/focus"
 	"skep/engine/judge"
 	"skep/engine/novelty"
 	"skep/engine/store"
+	"skep/problems"
 )
 
 // roundExtra is what the engine keeps of a round beside the store's own columns.
@@ -159,9 +162,14 @@ func (s *Search) load(ctx context.Context) error {
 	if len(rows) == 0 || rows[0].Kind != string(Initial) {
 		return fmt.Errorf("engine: the run in %s holds no initial program; it was stopped while it was made: remove the folder and start again", s.dir)
 	}
-	all := map[int64]*Program{}
+	all, firsts := map[int64]*Program{}, map[string]*Program{} // by id, and the first of each hash
 	for _, row := range rows {
 		p := stored(row, s.problem)
+		if p.Kind != Initial {
+			if err := s.accept(p); err != nil {
+				return err
+			}
+		}
 		if err := s.recallReturned(ctx, p, row); err != nil {
 			return err
 		}
@@ -169,7 +177,13 @@ func (s *Search) load(ctx context.Context) error {
 		if len(p.Parents) > 0 {
 			p.parent = all[p.Parents[0]]
 		}
+		if first := firsts[p.Hash]; p.Outcome == problems.Duplicate && first != nil {
+			p.DuplicateOf = first.ID
+		} else if first == nil {
+			firsts[p.Hash] = p
+		}
 	}
+	s.worked = rows[0].Evaluations[0].Wall
 	s.branches = map[string]*branch{store.Main: {name: store.Main, archive: archive{all[rows[0].ID]}}}
 	for _, row := range rounds {
 		if err := s.restore(ctx, row, all); err != nil {
@@ -200,10 +214,14 @@ func (s *Search) restore(ctx context.Context, row store.Round, all map[int64]*Pr
 		if from == nil {
 			return fmt.Errorf("it was forked from the unknown branch %q", row.Forked)
 		}
-		b = &branch{name: row.Branch, from: row.Forked, archive: from.before(row.N, s.opts.Lag), history: from.historyBefore(row.N)}
+		source := from.round(row.N)
+		if source == nil {
+			return fmt.Errorf("branch %q, from which it was forked, has no such round", row.Forked)
+		}
+		b = &branch{name: row.Branch, from: row.Forked, archive: from.before(row.N, 0), history: slices.Clone(source.history)}
 		s.branches[row.Branch] = b
 	}
-	r, extra, err := s.rebuild(row, b, all)
+	r, err := s.rebuild(row, b, all)
 	if err != nil {
 		return err
 	}
@@ -211,45 +229,55 @@ func (s *Search) restore(ctx context.Context, row store.Round, all map[int64]*Pr
 		return err
 	}
 	for _, t := range r.timings {
-		s.worked += t.Took
+		if !t.Start.Before(r.started) { // what a fork took over was counted where it was done
+			s.worked += t.Took
+		}
+	}
+	for _, p := range r.programs() {
+		if p.added == 0 {
+			p.added = s.worked.Seconds()
+		}
 	}
 	if row.Stage == store.Committed {
 		r.committed = true
-		for _, id := range extra.Programs {
-			all[id].added = s.worked.Seconds()
-		}
-		b.archive, b.history, b.rounds = b.archive.with(r.programs()...), r.history, append(b.rounds, r)
+		b.archive, b.history, b.rounds = b.archive.with(r.programs()...), r.refinements(), append(b.rounds, r)
 	}
 	b.open = r
 	return nil
 }
 
-// historyBefore is the refinements of the rounds before n.
-func (b *branch) historyBefore(n int) []refinement {
+// round is the branch's round n, committed or open; nil: there is none.
+func (b *branch) round(n int) *Round {
 	for _, r := range b.rounds {
-		if r.n == n-1 {
-			return slices.Clone(r.history)
+		if r.n == n {
+			return r
 		}
+	}
+	if b.open != nil && b.open.n == n {
+		return b.open
 	}
 	return nil
 }
 
 // rebuild makes the Round of a row; what a round has only while it is worked on (keys and values) is missing.
-func (s *Search) rebuild(row store.Round, b *branch, all map[int64]*Program) (*Round, roundExtra, error) {
+func (s *Search) rebuild(row store.Round, b *branch, all map[int64]*Program) (*Round, error) {
 	var extra roundExtra
 	if err := json.Unmarshal(row.Extra, &extra); err != nil {
-		return nil, extra, err
+		return nil, err
 	}
 	r := &Round{search: s, branch: row.Branch, n: row.N, archive: b.before(row.N, s.opts.Lag), history: slices.Clone(b.history), started: row.Started,
 		tuned: extra.Tuned, newTokens: extra.NewTokens}
 	for i, swRow := range row.Swarms {
 		sw, err := r.rebuildSwarm(i, swRow, all)
 		if err != nil {
-			return nil, extra, err
+			return nil, err
 		}
 		r.swarms = append(r.swarms, sw)
 	}
 	for _, e := range extra.Edits {
+		if p := all[e.Program]; p != nil {
+			p.Replicate = e.Replicate
+		}
 		r.tunes = append(r.tunes, &Edit{Text: e.Text, Target: all[e.Target], Line: e.Line, Old: e.Old, New: e.New, Problem: e.Reason, Code: e.Code,
 			replicate: e.Replicate, Program: all[e.Program]})
 	}
@@ -259,7 +287,7 @@ func (s *Search) rebuild(row store.Round, b *branch, all map[int64]*Program) (*R
 	if row.Stage != store.Committed {
 		r.adopt(all)
 	}
-	return r, extra, nil
+	return r, nil
 }
 
 func (r *Round) rebuildSwarm(index int, row store.Swarm, all map[int64]*Program) (*Swarm, error) {
@@ -272,8 +300,8 @@ func (r *Round) rebuildSwarm(index int, row store.Swarm, all map[int64]*Program)
 	for _, id := range row.Parents {
 		sw.parents = append(sw.parents, all[id])
 	}
-	if sw.kind == Refine {
-		r.history = append(r.history, refinement{sw.parents[0].ID, sw.focus})
+	if len(sw.parents) == 0 || slices.Contains(sw.parents, nil) {
+		return nil, fmt.Errorf("swarm %d has the parents %v, of which some are not in the store", index, row.Parents)
 	}
 	var extra swarmExtra
 	if err := errors.Join(json.Unmarshal(row.Extra, &extra), unmarshal(row.View, &sw.view)); err != nil {
@@ -291,6 +319,9 @@ func (r *Round) rebuildSwarm(index int, row store.Swarm, all map[int64]*Program)
 	}
 	for k, sum := range row.Summaries {
 		reply := extra.Replies[k]
+		if p := all[sum.Program]; p != nil {
+			p.Replicate = k
+		}
 		sw.summaries = append(sw.summaries, &Summary{Text: sum.Text, Description: reply.Description, Code: reply.Code, Tries: reply.Tries, Reason: sum.Reason,
 			Tokens: sum.Tokens, Drafted: sum.Drafted, Accepted: sum.Accepted, Took: sum.Took, Temperature: sum.Temperature, Program: all[sum.Program], parent: sw.parents[0]})
 	}
@@ -304,71 +335,85 @@ func unmarshal(doc json.RawMessage, v any) error {
 	return json.Unmarshal(doc, v)
 }
 
-// adopt gives texts and edits of an open round the programs that were judged and stored before the process died.
+// adopt gives texts and edits of an open round the programs that were judged and stored before the process died. Only
+// programs of its own branch: a fork with the same texts has verdicts of its own.
 func (r *Round) adopt(all map[int64]*Program) {
 	taken := map[int64]bool{}
-	for _, p := range r.programs() {
-		taken[p.ID] = true
+	here := map[int64]bool{} // what a duplicate may be one of
+	for _, p := range r.known() {
+		taken[p.ID], here[p.ID] = true, true
 	}
-	for _, c := range r.candidates(r.swarms) {
-		for id, p := range all {
-			if p.Round == r.n && p.Swarm == c.program.Swarm && p.Kind == c.program.Kind && p.Hash == c.program.Hash && !taken[id] {
-				taken[id] = true
-				c.done(p)
-				break
-			}
+	ids := slices.Sorted(maps.Keys(all))
+	written := slices.DeleteFunc(slices.Clone(r.swarms), func(sw *Swarm) bool { return sw.stage < Written })
+	for _, c := range r.candidates(written, r.tunes) {
+		fits := func(id int64) bool {
+			p := all[id]
+			return !taken[id] && p.branch == r.branch && p.Round == r.n && p.Swarm == c.program.Swarm && p.Kind == c.program.Kind &&
+				p.Hash == c.program.Hash && (p.Outcome != problems.Duplicate || here[p.DuplicateOf])
+		}
+		if i := slices.IndexFunc(ids, fits); i >= 0 {
+			p := all[ids[i]]
+			taken[p.ID], here[p.ID], p.Replicate = true, true, c.program.Replicate
+			c.done(p)
 		}
 	}
 }
 
-// saveHidden keeps the agents' trajectories, their means (Eq. 4) and margins (Eq. 5).
+// saveHidden keeps the agents' trajectories, their means (Eq. 4) and margins (Eq. 5), NaN for an agent that has none yet.
 func (r *Round) saveHidden(ctx context.Context) error {
+	width, m, agents := r.search.model.Config.Width, r.search.opts.Steps, agentsOf(r.swarms)
+	none := slices.Repeat([]float32{float32(math.NaN())}, width)
 	var means, margins, steps []float32
-	agents := 0
-	for _, sw := range r.swarms {
-		for _, a := range sw.agents {
-			if a.trajectory == nil {
-				return nil // kept when every swarm has reasoned
-			}
-			agents++
-			means, margins = append(means, a.mean...), append(margins, a.margin)
-			for _, h := range a.trajectory {
-				steps = append(steps, h...)
-			}
+	reasoned := false
+	for _, a := range agents {
+		margins = append(margins, a.margin)
+		if a.trajectory == nil {
+			means, steps = append(means, none...), append(steps, slices.Repeat(none, m)...)
+			continue
+		}
+		reasoned, means = true, append(means, a.mean...)
+		for _, h := range a.trajectory {
+			steps = append(steps, h...)
 		}
 	}
-	width := r.search.model.Config.Width
+	if !reasoned {
+		return nil
+	}
 	ctx = context.WithoutCancel(ctx)
 	return errors.Join(
-		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Means, []int{agents, width}, means),
-		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Margins, []int{agents}, margins),
-		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Trajectories, []int{agents, r.search.opts.Steps, width}, steps),
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Means, []int{len(agents), width}, means),
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Margins, []int{len(agents)}, margins),
+		r.search.store.SaveHidden(ctx, r.branch, r.n, store.Trajectories, []int{len(agents), m, width}, steps),
 	)
 }
 
-// loadHidden reads them back: trajectories as they are kept (float16), means as they were.
+// loadHidden reads back what the swarms that have reasoned need: trajectories as they are kept (float16), means as they
+// were.
 func (r *Round) loadHidden(ctx context.Context) error {
-	if r.stage() < Reasoned {
+	agents, width, m := agentsOf(r.swarms), r.search.model.Config.Width, r.search.opts.Steps
+	if !slices.ContainsFunc(r.swarms, func(sw *Swarm) bool { return sw.stage >= Reasoned }) {
 		return nil
 	}
 	shape, steps, err := r.search.store.Hidden(ctx, r.branch, r.n, store.Trajectories)
-	if err != nil || len(shape) != 3 {
-		return err
-	}
-	_, means, err := r.search.store.Hidden(ctx, r.branch, r.n, store.Means)
 	if err != nil {
 		return err
 	}
-	m, width, i := shape[1], shape[2], 0
-	for _, sw := range r.swarms {
-		for _, a := range sw.agents {
-			for t := range m {
-				at := (i*m + t) * width
-				a.trajectory = append(a.trajectory, steps[at:at+width])
-			}
-			a.mean = means[i*width : (i+1)*width]
-			i++
+	meansShape, means, err := r.search.store.Hidden(ctx, r.branch, r.n, store.Means)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(shape, []int{len(agents), m, width}) || !slices.Equal(meansShape, []int{len(agents), width}) {
+		return fmt.Errorf("its hidden states have shapes %v and %v; want those of %d agents, %d steps, width %d", shape, meansShape, len(agents), m, width)
+	}
+	for i, a := range agents {
+		if a.swarm.stage < Reasoned {
+			continue
 		}
+		for t := range m {
+			at := (i*m + t) * width
+			a.trajectory = append(a.trajectory, steps[at:at+width])
+		}
+		a.mean = means[i*width : (i+1)*width]
 	}
 	return nil
 }
@@ -389,10 +434,10 @@ func (sw *Swarm) means() [][]float32 {
 // ErrStage before Reason.
 func (sw *Swarm) Distances() ([][]float64, error) {
 	sw.round.search.mu.Lock()
-	means := sw.means()
+	means, stage := sw.means(), sw.stage
 	sw.round.search.mu.Unlock()
 	if means == nil {
-		return nil, fmt.Errorf("engine: %w: swarm %d is %s; Distances needs Reason first", ErrStage, sw.index, sw.stage)
+		return nil, fmt.Errorf("engine: %w: swarm %d is %s; Distances needs Reason first", ErrStage, sw.index, stage)
 	}
 	return novelty.Distances(means)
 }

@@ -42,11 +42,13 @@ type Program struct {
 	returned value.Value
 	problem  problems.Problem
 	parent   *Program // the first parent, for the diff; nil: none
+	branch   string   // the branch whose round wrote it
+	refused  bool     // by the Accept policy
 	added    float64  // seconds since the search began, for the trajectory
 }
 
 // Ranked says whether the program has a score that counts.
-func (p *Program) Ranked() bool { return p.Outcome.Ranked() && !math.IsNaN(p.Score) }
+func (p *Program) Ranked() bool { return p.Outcome.Ranked() && !math.IsNaN(p.Score) && !p.refused }
 
 // judged fills in what the judge said.
 func (p *Program) judged(r judge.Result) {

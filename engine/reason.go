@@ -11,15 +11,13 @@ import (
 )
 
 // readPrompts brings the prompts of the swarms' agents into the cache: parents, then the shared phrasings, then the ways
-// of thinking, each level in one pass over all swarms.
+// of thinking, each level in one pass over all swarms that have not read theirs.
 func (r *Round) readPrompts(ctx context.Context, swarms []*Swarm) error {
-	if err := r.ready(Reasoned, nil); err != nil {
+	// Parents first, also of swarms that have read: a round of another branch may have pushed a program out.
+	if err := r.search.readPrograms(ctx, parentsOf(swarms)); err != nil {
 		return err
 	}
-	return r.ensureRead(ctx, slices.DeleteFunc(slices.Clone(swarms), func(sw *Swarm) bool { return sw.read }))
-}
-
-func (r *Round) ensureRead(ctx context.Context, swarms []*Swarm) error {
+	swarms = slices.DeleteFunc(slices.Clone(swarms), func(sw *Swarm) bool { return sw.cached >= readIn })
 	if len(swarms) == 0 {
 		return nil
 	}
@@ -27,28 +25,35 @@ func (r *Round) ensureRead(ctx context.Context, swarms []*Swarm) error {
 	tell := func(done int) {
 		report(ctx, Event{Round: r.n, Stage: "read", Swarm: -1, Done: done, Total: 3, Unit: "levels", Took: time.Since(start)})
 	}
-	tell(0)
-	var parents []*Program
-	var agents []*Agent
-	for _, sw := range swarms {
-		parents = append(parents, sw.parents...)
-		agents = append(agents, sw.agents...)
+	agents := agentsOf(swarms)
+	tell(1)
+	if err := r.readPhrases(ctx, agents); err != nil {
+		return err
 	}
-	for i, load := range []func() error{
-		func() error { return r.search.readPrograms(ctx, parents) },
-		func() error { return r.readPhrases(ctx, agents) },
-		func() error { return r.readWays(ctx, agents) },
-	} {
-		if err := load(); err != nil {
-			return err
-		}
-		tell(i + 1)
+	tell(2)
+	if err := r.readWays(ctx, agents); err != nil {
+		return err
 	}
+	tell(3)
 	for _, sw := range swarms {
-		sw.read = true
+		sw.cached = readIn
 	}
 	r.spent("read", -1, start)
 	return nil
+}
+
+func agentsOf(swarms []*Swarm) (all []*Agent) {
+	for _, sw := range swarms {
+		all = append(all, sw.agents...)
+	}
+	return all
+}
+
+func parentsOf(swarms []*Swarm) (all []*Program) {
+	for _, sw := range swarms {
+		all = append(all, sw.parents...)
+	}
+	return all
 }
 
 func (a *Agent) phraseKey() phraseKey {
@@ -110,19 +115,27 @@ func (r *Round) readWays(ctx context.Context, agents []*Agent) error {
 }
 
 // think takes the latent steps of agents whose prompts are in the cache (Eq. 2) and returns their trajectories.
-func (r *Round) think(ctx context.Context, agents []*Agent, told func(step int)) ([][][]float32, error) {
-	thoughts := make([]lm.Thought, len(agents))
+func (r *Round) think(ctx context.Context, swarms []*Swarm) ([][][]float32, error) {
+	start, agents, steps := time.Now(), agentsOf(swarms), r.search.opts.Steps
+	told := func(step int) {
+		for _, sw := range swarms {
+			report(ctx, Event{Round: r.n, Stage: "reason", Swarm: sw.index, Done: step, Total: steps, Unit: "steps", Took: time.Since(start)})
+		}
+	}
+	pending := make([]lm.Thought, len(agents))
 	for i, a := range agents {
 		seen := view(append(a.before(), r.phraseKV[a.phraseKey()])...)
-		thoughts[i] = lm.Thought{Hidden: a.first, Pos: a.kv.end(), View: seen, Into: a.kv.block, At: a.kv.n}
+		pending[i] = lm.Thought{Hidden: a.first, Pos: a.kv.end(), View: seen, Into: a.kv.block, At: a.kv.n}
 	}
-	steps := r.search.opts.Steps
-	trajectories, err := r.search.backend.Latent(ctx, thoughts, steps, told)
+	trajectories, err := r.search.backend.Latent(ctx, pending, steps, told)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range agents {
 		a.kv.n += steps
+	}
+	for _, sw := range swarms {
+		sw.cached = thoughts
 	}
 	return trajectories, nil
 }
@@ -132,7 +145,7 @@ func (r *Round) reason(ctx context.Context, swarms []*Swarm) error {
 		return err
 	}
 	for _, sw := range swarms {
-		if sw.stage >= Reasoned {
+		if sw.cached == thoughts {
 			sw.release()
 		}
 	}
@@ -140,22 +153,16 @@ func (r *Round) reason(ctx context.Context, swarms []*Swarm) error {
 		return err
 	}
 	start := time.Now()
-	var agents []*Agent
-	for _, sw := range swarms {
-		agents = append(agents, sw.agents...)
-	}
-	told := func(step int) {
-		for _, sw := range swarms {
-			report(ctx, Event{Round: r.n, Stage: "reason", Swarm: sw.index, Done: step, Total: r.search.opts.Steps, Unit: "steps", Took: time.Since(start)})
-		}
-	}
-	trajectories, err := r.think(ctx, agents, told)
+	trajectories, err := r.think(ctx, swarms)
 	if err != nil {
 		return err
 	}
 	r.search.update(func() {
-		for i, a := range agents {
-			a.trajectory, a.mean, a.dropped = trajectories[i], novelty.Mean(trajectories[i]), false
+		for i, a := range agentsOf(swarms) {
+			a.trajectory, a.mean, a.margin, a.dropped = trajectories[i], novelty.Mean(trajectories[i]), 0, false
+		}
+		for _, sw := range swarms {
+			sw.kept, sw.view = nil, nil
 		}
 	})
 	r.spent("reason", -1, start)
@@ -188,7 +195,7 @@ func (sw *Swarm) choose() error {
 	opts := sw.round.search.opts
 	means := make([][]float32, len(sw.agents))
 	for i, a := range sw.agents {
-		means[i] = a.mean
+		means[i] = slices.Clone(a.mean) // a policy may do with it what it likes
 	}
 	sel, err := novelty.Filter(means, opts.Keep)
 	if err != nil {
@@ -208,7 +215,7 @@ func (sw *Swarm) choose() error {
 		for i, j := range sel.Kept {
 			sw.agents[j].margin = sel.Margins[i]
 		}
-		sw.kept = sel.Index()
+		sw.kept, sw.view = sel.Index(), nil
 	})
 	return nil
 }

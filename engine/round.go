@@ -35,6 +35,7 @@ var (
 	ErrStage     = errors.New("stage missing")   // a stage was called before the one it needs
 	ErrCommitted = errors.New("round committed") // a committed round does not change: Fork it
 	ErrBusy      = errors.New("search busy")     // another call or a job is at work on the search
+	ErrClosed    = errors.New("search closed")   // Close was called; engine.Open the folder again
 )
 
 // Round is one round of a search: a state machine over its swarms. Its methods may be called from any goroutine; those
@@ -44,7 +45,7 @@ type Round struct {
 	branch  string
 	n       int
 	archive archive      // what its draws see
-	history []refinement // of the branch, this round's included
+	history []refinement // of the branch, before this round
 	started time.Time
 
 	swarms    []*Swarm
@@ -125,7 +126,14 @@ func (r *Round) Timings() []Timing {
 
 // Read lets the agents read their prompts. Reason does it when it was not done.
 func (r *Round) Read(ctx context.Context) error {
-	return r.search.exclusive("Read", func() error { return r.readPrompts(ctx, r.behind(Reasoned)) })
+	return r.search.exclusive("Read", func() error { return r.read(ctx) })
+}
+
+func (r *Round) read(ctx context.Context) error {
+	if err := r.ready(Reasoned, nil); err != nil {
+		return err
+	}
+	return r.readPrompts(ctx, r.behind(Reasoned))
 }
 
 // Reason lets the agents of every swarm that has not reasoned yet, or whose focus changed, take their latent steps.
@@ -155,7 +163,7 @@ func (r *Round) Tune(ctx context.Context) error {
 
 // Evaluate judges every written program and edit that has no verdict yet. Each is durable in the store once judged.
 func (r *Round) Evaluate(ctx context.Context) error {
-	return r.search.exclusive("Evaluate", func() error { return r.evaluate(ctx, r.behind(Evaluated)) })
+	return r.search.exclusive("Evaluate", func() error { return r.evaluate(ctx, r.behind(Evaluated), r.tunes) })
 }
 
 // Commit puts the round's programs into the archive of its branch. The round does not change afterwards.
@@ -185,7 +193,7 @@ func (r *Round) steps(ctx context.Context) []func() error {
 		func() error { return r.filter(ctx, r.behind(Filtered)) },
 		func() error { return r.write(ctx, r.behind(Written), r.search.opts.Samples) },
 		func() error { return r.tune(ctx) },
-		func() error { return r.evaluate(ctx, r.behind(Evaluated)) },
+		func() error { return r.evaluate(ctx, r.behind(Evaluated), r.tunes) },
 		func() error { return r.commit(ctx) },
 	}
 }
@@ -229,8 +237,11 @@ func (r *Round) reached(ctx context.Context, stage Stage, swarms []*Swarm) error
 	return r.save(ctx)
 }
 
-// spent notes the time since start.
+// spent notes the time since start; a look at a committed round is no part of it.
 func (r *Round) spent(stage string, swarm int, start time.Time) {
+	if r.committed {
+		return
+	}
 	r.search.update(func() { r.timings = append(r.timings, Timing{stage, swarm, start, time.Since(start)}) })
 }
 

@@ -41,7 +41,8 @@ type Search struct {
 
 	mu       sync.Mutex // guards everything below, and the fields of rounds, swarms and agents that change
 	busy     string     // what is at work; "": nothing
-	began    time.Time  // when it began
+	closed   bool
+	began    time.Time // when it began
 	worked   time.Duration
 	job      *Job
 	branches map[string]*branch
@@ -65,9 +66,16 @@ type tools struct {
 	evaluator Evaluator
 }
 
+// opening is a search that this process has open, or is about to.
+type opening struct {
+	done   chan struct{} // closed when search and err are there
+	search *Search
+	err    error
+}
+
 var (
 	openMu   sync.Mutex
-	openRuns = map[string]*Search{} // by folder: a cell that opens a run again gets the open search
+	openRuns = map[string]*opening{} // by folder: a cell that opens a run again gets the open search
 )
 
 // Open opens the run in dir, or creates it. Opening a run that this process has open gives the same Search; other options
@@ -77,28 +85,62 @@ func Open(dir string, o Options) (*Search, error) { return OpenContext(context.B
 
 // OpenContext is Open with progress (WithSink) and a way to stop.
 func OpenContext(ctx context.Context, dir string, o Options) (*Search, error) {
+	if o.Threads < 0 || o.Evaluators < 0 {
+		return nil, fmt.Errorf("engine: Threads %d and Evaluators %d must not be negative; 0 takes the default", o.Threads, o.Evaluators)
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
+	mine := &opening{done: make(chan struct{})}
 	openMu.Lock()
-	defer openMu.Unlock()
-	if s, ok := openRuns[dir]; ok {
-		return s, s.agree(o)
+	other := openRuns[dir]
+	if other == nil {
+		openRuns[dir] = mine
 	}
+	openMu.Unlock()
+	if other != nil {
+		return other.wait(ctx, dir, o)
+	}
+	defer close(mine.done)
+	mine.err = errors.New("engine: opening the run did not end") // unless what follows says otherwise
+	defer func() {
+		if mine.err != nil {
+			openMu.Lock()
+			delete(openRuns, dir)
+			openMu.Unlock()
+		}
+	}()
+	mine.search, mine.err = openRun(ctx, dir, o)
+	return mine.search, mine.err
+}
+
+// wait waits for a search that another call opens and checks that its options are those asked for.
+func (op *opening) wait(ctx context.Context, dir string, asked Options) (*Search, error) {
+	select {
+	case <-op.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if op.err != nil { // that call may have been stopped, which is no answer to this one
+		return OpenContext(ctx, dir, asked)
+	}
+	if err := op.search.agree(asked); err != nil {
+		return nil, err
+	}
+	return op.search, nil
+}
+
+func openRun(ctx context.Context, dir string, o Options) (*Search, error) {
 	st, o, err := openStore(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	s, err := equip(ctx, dir, o, st)
-	if err != nil {
-		if st != nil {
-			err = errors.Join(err, st.Close())
-		}
-		return nil, err
+	if err != nil && st != nil {
+		err = errors.Join(err, st.Close())
 	}
-	openRuns[dir] = s
-	return s, nil
+	return s, err
 }
 
 // agree checks that asked options fit a run's, open fields taking the run's.
@@ -271,6 +313,10 @@ func tighter(a, b time.Duration) time.Duration {
 // exclusive runs one call that changes the search. While another is at work it is refused with ErrBusy.
 func (s *Search) exclusive(what string, do func() error) error {
 	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("engine: %w: the run in %s; call engine.Open again", ErrClosed, s.dir)
+	}
 	if s.job != nil && s.busy != "" {
 		s.mu.Unlock()
 		return fmt.Errorf("engine: %w: a job is running (%s); call job.Pause() first, or job.Wait()", ErrBusy, s.busy)
@@ -453,7 +499,9 @@ func (a archive) trace() []plotting.Point {
 	return points
 }
 
-// Close ends the search: a job stops at its next stage, the store is closed, the model unmapped.
+// Close ends the search: a job stops at its next stage, the store is closed, the model unmapped. While another call is at
+// work it is refused with ErrBusy. What was read from the search stays valid; calls that compute are ErrClosed. Closing
+// again does nothing.
 func (s *Search) Close() error {
 	s.mu.Lock()
 	job := s.job
@@ -461,8 +509,18 @@ func (s *Search) Close() error {
 	if job != nil {
 		job.Pause()
 	}
-	openMu.Lock()
-	delete(openRuns, s.dir)
-	openMu.Unlock()
-	return errors.Join(s.store.Close(), s.evaluator.Close(), s.model.Close())
+	err := s.exclusive("Close", func() error {
+		openMu.Lock() // an Open of the folder waits until the store's lock is free
+		defer openMu.Unlock()
+		if op := openRuns[s.dir]; op != nil && op.search == s {
+			delete(openRuns, s.dir)
+		}
+		s.backend.close()
+		s.update(func() { s.closed = true })
+		return errors.Join(s.store.Close(), s.evaluator.Close(), s.model.Close())
+	})
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"skep/engine/focus"
@@ -23,11 +24,20 @@ type Swarm struct {
 
 	stage     Stage // Formed, Reasoned, Filtered, Written or Evaluated
 	stale     bool  // something upstream changed since it had come further
-	read      bool  // the agents' prompts are in the cache
+	cached    depth // what of its agents is in the cache; used only by the call that holds the search's busy
 	kept      []int // ascending; nil: not filtered
 	view      []Placed
 	summaries []*Summary
 }
+
+// depth says how much of a swarm is in the cache.
+type depth uint8
+
+const (
+	nothing  depth = iota
+	readIn         // what the agents read
+	thoughts       // and their latent steps
+)
 
 // Agent is one member of a swarm.
 type Agent struct {
@@ -72,6 +82,13 @@ type Summary struct {
 	Program     *Program // nil: not judged yet
 
 	parent *Program
+}
+
+// became is the summary with another program. The summary itself stays as whoever holds it has seen it.
+func (s *Summary) became(p *Program) *Summary {
+	now := *s
+	now.Program = p
+	return &now
 }
 
 // Index is the swarm's place in its round.
@@ -148,13 +165,8 @@ func (sw *Swarm) Summary() *Summary {
 // else.
 func (sw *Swarm) SetFocus(words string) error {
 	return sw.edit("SetFocus", Formed, func() error {
-		if words == "" {
+		if words = strings.TrimSpace(words); words == "" {
 			return fmt.Errorf("engine: an empty focus; name what the agents should look at")
-		}
-		for i, h := range sw.round.history {
-			if sw.kind == Refine && h == (refinement{sw.parents[0].ID, sw.focus}) {
-				sw.round.history[i].aspect = words
-			}
 		}
 		old := sw.focus
 		sw.focus = words
@@ -162,7 +174,10 @@ func (sw *Swarm) SetFocus(words string) error {
 			sw.focus = old
 			return err
 		}
-		sw.release()
+		for _, a := range sw.agents { // what they thought was about the old focus
+			a.trajectory, a.mean, a.margin, a.dropped = nil, nil, 0, false
+		}
+		sw.kept, sw.view = nil, nil
 		return nil
 	})
 }
@@ -174,7 +189,10 @@ func (sw *Swarm) SetKept(agents ...int) error {
 		if len(kept) == 0 || kept[0] < 0 || kept[len(kept)-1] >= len(sw.agents) {
 			return fmt.Errorf("engine: cannot keep agents %v; swarm %d has agents 0 to %d and at least one is kept", agents, sw.index, len(sw.agents)-1)
 		}
-		sw.kept = kept
+		for _, a := range sw.agents {
+			a.dropped = false
+		}
+		sw.kept, sw.view = kept, nil
 		return nil
 	})
 }
@@ -191,6 +209,7 @@ func (sw *Swarm) Drop(agents ...int) error {
 		for _, i := range agents {
 			sw.agents[i].dropped = true
 		}
+		sw.view = nil
 		return nil
 	})
 }
@@ -198,7 +217,7 @@ func (sw *Swarm) Drop(agents ...int) error {
 // SetTemperature changes the temperature at which the summarizer writes.
 func (sw *Swarm) SetTemperature(t float64) error {
 	return sw.edit("SetTemperature", Filtered, func() error {
-		if !(t >= 0 && t <= 10) {
+		if !heat(t) {
 			return fmt.Errorf("engine: temperature %v; want 0 (greedy) to 10", t)
 		}
 		sw.temperature = t
@@ -225,6 +244,9 @@ func (sw *Swarm) edit(what string, stage Stage, change func() error) error {
 		})
 		if err != nil {
 			return err
+		}
+		if stage == Formed {
+			sw.release()
 		}
 		return sw.round.save(context.Background())
 	})
@@ -253,7 +275,7 @@ func (sw *Swarm) Write(ctx context.Context, samples ...int) error {
 
 // Evaluate judges the texts of this swarm.
 func (sw *Swarm) Evaluate(ctx context.Context) error {
-	return sw.round.search.exclusive("Evaluate", func() error { return sw.round.evaluate(ctx, []*Swarm{sw}) })
+	return sw.round.search.exclusive("Evaluate", func() error { return sw.round.evaluate(ctx, []*Swarm{sw}, nil) })
 }
 
 // release frees the keys and values of the agents.
@@ -264,5 +286,5 @@ func (sw *Swarm) release() {
 			a.kv = stretch{}
 		}
 	}
-	sw.read = false
+	sw.cached = nothing
 }

@@ -90,7 +90,7 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 			Key:      lm.Key{Run: s.opts.Seed, Swarm: uint64(r.n)<<16 | tunerSwarm, Replicate: uint64(i)},
 		}
 	}
-	replies, err := lm.Decode(ctx, s.backend, s.model.Tokenizer, streams, nil)
+	replies, err := lm.Decode(ctx, s.backend, s.model.Tokenizer, streams, r.told(ctx, leads, tries))
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +99,17 @@ func (r *Round) askTuner(ctx context.Context, best *Program, literals []python.L
 		answers[i] = reply{leads[i/tries], g.Text}
 	}
 	return answers, nil
+}
+
+// told reports the answers as they come: of each edit the first try.
+func (r *Round) told(ctx context.Context, leads []string, tries int) func(i int, text string) {
+	start, said := time.Now(), slices.Clone(leads)
+	return func(i int, text string) {
+		if k := i / tries; i%tries == 0 {
+			said[k] += text
+			report(ctx, Event{Round: r.n, Stage: "tune", Swarm: -1, Total: len(leads), Unit: "edits", Text: said[k], Took: time.Since(start)})
+		}
+	}
 }
 
 // leads are the beginnings of the answers, one for each edit.
@@ -208,7 +219,7 @@ func readEdit(a reply, best *Program, literals []python.Literal) *Edit {
 	}
 	lit := literals[place-1]
 	e.Line, e.Old, e.New = lit.Line, lit.Text, to
-	if isInteger(lit.Text) && !isInteger(to) {
+	if python.IsInteger(lit.Text) && !python.IsInteger(to) {
 		e.Problem = fmt.Sprintf("%s is an integer and %s is not", lit.Text, to)
 		return e
 	}
@@ -223,5 +234,3 @@ func readEdit(a reply, best *Program, literals []python.Literal) *Edit {
 
 // describe is the edit as a program's description.
 func (e *Edit) describe() string { return fmt.Sprintf("line %d: %s becomes %s", e.Line, e.Old, e.New) }
-
-func isInteger(number string) bool { return !strings.ContainsAny(number, ".eEjJ") }

@@ -23,6 +23,9 @@ func (r *Round) transfer(ctx context.Context, swarms []*Swarm) error {
 	start := time.Now()
 	for i, sw := range swarms {
 		placed := sw.place()
+		if err := sw.fits(placed); err != nil {
+			return err
+		}
 		r.search.update(func() { sw.view = placed })
 		report(ctx, Event{Round: r.n, Stage: "transfer", Swarm: sw.index, Done: i + 1, Total: len(swarms), Unit: "views", Took: time.Since(start)})
 	}
@@ -33,27 +36,15 @@ func (r *Round) transfer(ctx context.Context, swarms []*Swarm) error {
 // recall makes sure that the keys and values of the swarms' agents are in the cache: a reopened or copied round reads the
 // prompts and takes the latent steps again. What was decided from them (kept sets, texts) stays as it was.
 func (r *Round) recall(ctx context.Context, swarms []*Swarm) error {
-	var gone []*Swarm
-	var agents []*Agent
-	for _, sw := range swarms {
-		if !sw.read {
-			gone = append(gone, sw)
-			agents = append(agents, sw.agents...)
-		}
-	}
-	if err := r.ensureRead(ctx, gone); err != nil {
+	if err := r.readPrompts(ctx, swarms); err != nil {
 		return err
 	}
-	if len(gone) > 0 {
-		if _, err := r.think(ctx, agents, nil); err != nil {
-			return err
-		}
+	gone := slices.DeleteFunc(slices.Clone(swarms), func(sw *Swarm) bool { return sw.cached == thoughts })
+	if len(gone) == 0 {
+		return nil
 	}
-	var parents []*Program // a round of another branch may have pushed them out
-	for _, sw := range swarms {
-		parents = append(parents, sw.parents...)
-	}
-	return r.search.readPrograms(ctx, parents)
+	_, err := r.think(ctx, gone)
+	return err
 }
 
 // place puts problem, kept agents and parents one behind the other; a dropped agent leaves its place empty.
@@ -77,6 +68,18 @@ func (sw *Swarm) place() []Placed {
 		at += p.Tokens
 	}
 	return view
+}
+
+// fits checks that a reply has room behind a view: more agents may be kept by hand or by a policy than Form reckoned with.
+func (sw *Swarm) fits(placed []Placed) error {
+	r := sw.round
+	_, end := seen(placed)
+	least, limit := min(leastNewTokens, r.newTokens), r.search.model.Config.Context
+	if need := end + sw.longestInstruction() + len(r.search.prompts.answer); need+least > limit {
+		return fmt.Errorf("engine: the summarizer of swarm %d (%s) would read %d tokens; with %d new ones at least that is over the model's context of %d: keep fewer than its %d agents",
+			sw.index, sw.kind, need, least, limit, len(sw.kept))
+	}
+	return nil
 }
 
 // seen is the view as the backend takes it, and the position behind it.
@@ -126,6 +129,9 @@ func (r *Round) orders(swarms []*Swarm, samples int) []order {
 
 // write lets the summarizers of swarms write samples texts each, all in one batch.
 func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
+	if samples < 1 {
+		return fmt.Errorf("engine: Write of %d samples; want at least 1", samples)
+	}
 	if err := r.ready(Written, swarms); err != nil || len(swarms) == 0 {
 		return err
 	}
@@ -139,13 +145,7 @@ func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 		return err
 	}
 	defer free()
-	texts := make([]strings.Builder, len(streams))
-	onText := func(i int, text string) {
-		texts[i].WriteString(text)
-		o := orders[i/tries]
-		report(ctx, Event{Round: r.n, Stage: "write", Swarm: o.swarm.index, Done: texts[i].Len(), Unit: "characters", Text: o.lead + texts[i].String(), Took: time.Since(start)})
-	}
-	written, err := lm.Decode(ctx, r.search.backend, r.search.model.Tokenizer, streams, onText)
+	written, err := lm.Decode(ctx, r.search.backend, r.search.model.Tokenizer, streams, r.shower(ctx, orders, tries, start))
 	if err != nil {
 		return err // a text cut short is no text: the swarm stays where it was
 	}
@@ -156,9 +156,23 @@ func (r *Round) write(ctx context.Context, swarms []*Swarm, samples int) error {
 		for i, o := range orders {
 			o.swarm.summaries = append(o.swarm.summaries, o.choose(written[i*tries:(i+1)*tries]))
 		}
+		r.unduplicate()
 	})
 	r.spent("write", -1, start)
 	return r.reached(ctx, Written, swarms)
+}
+
+// shower reports the texts as they come: of each order the first try, and the characters of all of them.
+func (r *Round) shower(ctx context.Context, orders []order, tries int, start time.Time) func(i int, text string) {
+	first, done := make([]strings.Builder, len(orders)), make([]int, len(orders))
+	return func(i int, text string) {
+		k := i / tries
+		if done[k] += len(text); i%tries == 0 {
+			first[k].WriteString(text)
+		}
+		report(ctx, Event{Round: r.n, Stage: "write", Swarm: orders[k].swarm.index, Done: done[k], Unit: "characters",
+			Text: orders[k].lead + first[k].String(), Took: time.Since(start)})
+	}
 }
 
 // instruct reads the summarizers' instructions and prepares their streams, tries for each order; free gives the blocks back.

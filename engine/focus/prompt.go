@@ -3,6 +3,8 @@ package focus
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // System is the first turn of every prompt.
@@ -20,7 +22,16 @@ func Program(id int64, code, evaluation string) string {
 
 // Phrase is the shared beginning of the prompts of all agents with one phrasing of a focus.
 func Phrase(focus string, phrasing int) string {
-	return "# Note\n" + fmt.Sprintf(Phrasings[phrasing], strings.ToLower(focus[:1])+focus[1:])
+	return "# Note\n" + fmt.Sprintf(Phrasings[phrasing], inside(focus))
+}
+
+// inside is a focus as it stands inside a sentence: without a capital letter, unless the word is a name like SLSQP.
+func inside(focus string) string {
+	first, n := utf8.DecodeRuneInString(focus)
+	if second, _ := utf8.DecodeRuneInString(focus[n:]); unicode.IsUpper(second) || unicode.IsDigit(second) {
+		return focus
+	}
+	return string(unicode.ToLower(first)) + focus[n:]
 }
 
 // Think is the rest of an agent's prompt.
@@ -52,7 +63,7 @@ func (t Task) Instruction() string {
 	default:
 		fmt.Fprintf(&b, "Start afresh: write a program with another approach than Program %d.", first)
 	}
-	fmt.Fprintf(&b, " The direction: %s.\n", strings.ToLower(t.Focus[:1])+t.Focus[1:])
+	fmt.Fprintf(&b, " The direction: %s.\n", inside(t.Focus))
 	if t.Line != "" {
 		fmt.Fprintf(&b, "The line to change is\n```python\n%s\n```\nWrite the new line in a ```python block. It must not be the same as the old line, and it must give a better result.\n", t.Line)
 		return b.String()

@@ -125,8 +125,15 @@ func same(a, b string) bool {
 	if errA != nil || errB != nil {
 		return a == b
 	}
-	isInt := func(s string) bool { return !strings.ContainsAny(s, ".eE") }
-	return x == y && isInt(a) == isInt(b)
+	return x == y && IsInteger(a) == IsInteger(b)
+}
+
+// IsInteger says whether a numeric literal is an integer, of any base.
+func IsInteger(number string) bool {
+	if s := strings.TrimLeft(number, "+-("); len(s) > 1 && s[0] == '0' && strings.IndexByte("xXoObB", s[1]) >= 0 {
+		return true
+	}
+	return !strings.ContainsAny(number, ".eEjJ")
 }
 
 // Function is a function or class at the top level of a program, decorators included.
