@@ -304,3 +304,20 @@ func circlesOf(t *testing.T, returned value.Value) []circle {
 	}
 	return circles
 }
+
+// TestHugeRadii: finite radii whose sum is not give no value: a verdict is written as JSON, which has no infinity.
+func TestHugeRadii(t *testing.T) {
+	for _, sign := range []float64{1, -1} {
+		c := lattice()
+		for i := range c {
+			c[i][2] = sign * 1e308
+		}
+		v := Problem{}.Verify(returns(c, value.Nil{}))
+		if v.Outcome != spec.Infeasible || v.Value != nil || v.Message == "" {
+			t.Errorf("%s, value %v, %q", v.Outcome, v.Value, v.Message)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -14,7 +14,7 @@ type circle struct{ x, y, r float64 }
 
 // Verify applies the paper's rule (D.1, arXiv 2611.08483) to what run_packing returned: a sequence of exactly
 // centers (26 × 2), radii (26) and a claimed sum, cast by value.Reals. The value is the exact sum of the returned
-// radii, rounded once; the claim is never used and may be anything.
+// radii, rounded once, where that is finite; the claim is never used and may be anything.
 //
 // Both verdicts are decided exactly, on the rational numbers that the float64s are. Tolerant: radii ≥ 0 without
 // tolerance, walls and pairs within 1e-6. Strict: the same at tolerance 0.
@@ -30,10 +30,12 @@ func (Problem) Verify(returned value.Value) spec.Verdict {
 	sum := p.sum()
 	strict := p.feasible(new(big.Rat))
 	v := spec.Verdict{
-		Value:   &sum,
 		Claim:   claim,
 		Strict:  &strict,
 		Margins: []spec.Margin{p.walls().margin(), p.pairs().margin(), p.radii().margin()},
+	}
+	if isFinite(sum) { // 26 radii of 1e308 are finite, their sum is not: such circles have no value
+		v.Value = &sum
 	}
 	switch {
 	case !p.feasible(tolerance):
