@@ -3,8 +3,9 @@
 import sys
 import resource
 import os
-import json
-import struct
+import signal
+from json import dumps, loads
+from struct import pack, pack_into, unpack_from
 
 MAX_HEADER, MAX_ARRAYS = 1 << 20, 16 << 20
 MAX_DEPTH, MAX_NODES, MAX_DIGITS = 64, 1_000_000, 100_000
@@ -15,8 +16,8 @@ def read_request():
     data = b""
     while chunk := os.read(0, 1 << 16):
         data += chunk
-    (size,) = struct.unpack_from("<I", data)
-    return json.loads(data[4:4 + size]), data[4 + size:]
+    (size,) = unpack_from("<I", data)
+    return loads(data[4:4 + size]), data[4 + size:]
 
 
 def set_limits(limits):
@@ -31,9 +32,9 @@ def install_filter(hexadecimal, placeholder):
 
     code = bytearray.fromhex(hexadecimal)
     for at in range(0, len(code), 8):
-        (constant,) = struct.unpack_from("<I", code, at + 4)
+        (constant,) = unpack_from("<I", code, at + 4)
         if constant == placeholder:
-            struct.pack_into("<I", code, at + 4, os.getpid())
+            pack_into("<I", code, at + 4, os.getpid())
 
     class Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
@@ -56,7 +57,7 @@ class Packer:
     """Turns a returned value into a header with tags and a list of buffers."""
 
     def __init__(self):
-        self.arrays, self.buffers, self.bytes, self.nodes = [], [], 0, 0
+        self.arrays, self.buffers, self.bytes, self.nodes, self.letters = [], [], 0, 0, 0
 
     def pack(self, x, depth=0):
         self.nodes += 1
@@ -65,8 +66,10 @@ class Packer:
         if self.nodes > MAX_NODES:
             raise Unfit("result_limit", "the result holds more than %d values" % MAX_NODES)
         kind = type(x)
-        if x is None or kind is bool or kind is str:
+        if x is None or kind is bool:
             return x
+        if kind is str:
+            return self.text(x)
         if kind is float:
             return x if x - x == 0 else {"$f": repr(x)}
         if kind is int:
@@ -83,24 +86,33 @@ class Packer:
             return self.pack_dict(x, depth)
         return self.pack_foreign(x, kind)
 
+    def text(self, x):
+        """Counts, so that one long text a thousand times is refused before it is written out."""
+        self.letters += len(x)
+        if self.letters > MAX_HEADER:
+            raise Unfit("result_limit", "the result's text form has more than %d bytes" % MAX_HEADER)
+        return x
+
     def digits(self, x):
         if x.bit_length() > MAX_DIGITS * 3.32:
             raise Unfit("result_limit", "the result holds an integer of more than %d digits" % MAX_DIGITS)
         if hasattr(sys, "set_int_max_str_digits"):
             sys.set_int_max_str_digits(0)
+        self.letters += x.bit_length() // 4
+        self.text("")
         return str(x)
 
     def pack_dict(self, x, depth):
         for key in x:
             if type(key) is not str or key.startswith("$"):
                 raise Unfit("bad_result", "the result holds a dict with a key that is no text, or starts with $")
-        return {key: self.pack(item, depth + 1) for key, item in x.items()}
+        return {self.text(key): self.pack(item, depth + 1) for key, item in x.items()}
 
     def pack_foreign(self, x, kind):
         numpy, fractions = sys.modules.get("numpy"), sys.modules.get("fractions")
         if fractions is not None and kind is fractions.Fraction:
             return {"$frac": [self.digits(x.numerator), self.digits(x.denominator)]}
-        if numpy is not None and (kind is numpy.ndarray or kind.__module__ == "numpy" and issubclass(kind, numpy.generic)):
+        if numpy is not None and (kind is numpy.ndarray or issubclass(kind, numpy.generic) and numpy.dtype(kind).type is kind):
             return self.pack_array(numpy.asarray(x))
         raise Unfit("bad_result", "the result holds a %s.%s, which is no plain data; return floats, lists and arrays"
                     % (kind.__module__, kind.__qualname__))
@@ -119,10 +131,10 @@ class Packer:
 
 
 def frame(header, buffers=()):
-    text = json.dumps(header, allow_nan=False).encode()
+    text = dumps(header, allow_nan=False).encode()
     if len(text) > MAX_HEADER:
         return failure("result_limit", "", "the result's text form has more than %d bytes" % MAX_HEADER)
-    return b"".join((b"SKEPFR1\n", struct.pack("<I", len(text)), text, *buffers, b"SKEPEND\n"))
+    return b"".join((b"SKEPFR1\n", pack("<I", len(text)), text, *buffers, b"SKEPEND\n"))
 
 
 def failure(status, kind, message, traceback=""):
@@ -130,21 +142,36 @@ def failure(status, kind, message, traceback=""):
     return frame({"status": status, "type": clean[0][:200], "message": clean[1][:2000], "traceback": clean[2][-4000:]})
 
 
+LAST_RESORT = failure("exception", "", "an error that cannot be described")
+
+
+def calm():
+    """Keeps what the candidate set up, an alarm above all, from interrupting or ending what follows."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+    sys.setrecursionlimit(1000)
+
+
 def raised(status, error, source):
     """The frame of an exception: its text, and where in the candidate's own code it was raised."""
-    kind = type(error).__name__
+    kind = ""
     try:
+        calm()
+        kind = type(error).__name__
+        import io
         import linecache
         import traceback
 
-        linecache.cache["candidate.py"] = (len(source), None, source.splitlines(True), "candidate.py")
+        text = source.decode("utf-8-sig")
+        lines = io.StringIO(text, newline=None).readlines()  # ends only where Python's own lines end
+        linecache.cache["candidate.py"] = (len(text), None, lines, "candidate.py")
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_code.co_filename != "candidate.py":
             frames = frames.tb_next
-        lines = traceback.format_tb(frames, limit=-8)
+        where = traceback.format_tb(frames, limit=-8)
         if status == "syntax_error":
-            lines = traceback.format_exception_only(type(error), error)[:-1]
-        return failure(status, kind, str(error), "".join(lines))
+            where = traceback.format_exception_only(type(error), error)[:-1]
+        return failure(status, kind, str(error), "".join(where))
     except BaseException:  # an exception whose __str__ raises, no memory left, …
         return failure(status, kind, "")
 
@@ -157,13 +184,16 @@ def evaluate(entry, source):
         return raised("syntax_error", error, source)
     try:
         candidate = type(sys)("candidate")
+        candidate.__file__ = "candidate.py"  # programs ask for their folder; there is no such file
         sys.modules["candidate"] = candidate
         exec(code, candidate.__dict__)
         function = candidate.__dict__.get(entry)
         if function is None:
             return failure("exception", "NameError", "the program defines no function %s" % entry)
+        result = function()
+        calm()
         packer = Packer()
-        header = {"status": "ok", "value": packer.pack(function()), "arrays": packer.arrays}
+        header = {"status": "ok", "value": packer.pack(result), "arrays": packer.arrays}
         return frame(header, packer.buffers)
     except Unfit as error:
         return failure(error.args[0], "", error.args[1])
@@ -181,7 +211,11 @@ def main():
         install_filter(config["filter"], config["placeholder"])
     write, leave = os.write, os._exit
     write(3, b"R")
-    data = memoryview(evaluate(config["entry"], source.decode()))
+    try:
+        data = evaluate(config["entry"], source)
+    except:  # noqa: E722: the very names of the exceptions may have been replaced
+        data = LAST_RESORT
+    data = memoryview(data)
     while data:
         data = data[write(3, data):]
     for stream in (sys.stdout, sys.stderr):

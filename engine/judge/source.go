@@ -24,7 +24,8 @@ func checkSource(code string) string {
 	case strings.ContainsRune(code, 0):
 		return "the program contains a null byte; it was not run"
 	}
-	if name := declaredEncoding(code); !slices.Contains([]string{"", "utf-8", "utf8", "u8", "ascii", "us-ascii"}, name) {
+	name := declaredEncoding(code) // Python itself takes "utf-8-" and anything, Emacs's utf-8-unix, for utf-8
+	if !strings.HasPrefix(name, "utf-8-") && !slices.Contains([]string{"", "utf-8", "utf8", "u8", "ascii", "us-ascii"}, name) {
 		return fmt.Sprintf("the program declares the encoding %q, only UTF-8 is allowed; it was not run", clip(name, 40))
 	}
 	return ""
