@@ -12,7 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 //go:embed requirements.txt
@@ -56,8 +59,12 @@ func Environment(ctx context.Context, o EnvOptions) (python string, err error) {
 	}
 	defer unlock()
 	python = filepath.Join(m.folder, "bin", "python")
-	if i, err := describe(ctx, python); err == nil && i.usable(python) == nil {
+	i, err := describe(ctx, python)
+	switch {
+	case err == nil && i.usable(python) == nil:
 		return python, nil
+	case ctx.Err() != nil: // it may be a good one that was not given the time to answer: it must stay
+		return "", ctx.Err()
 	}
 	if o.Existing {
 		return "", ErrNoEnvironment
@@ -154,6 +161,9 @@ func (m *maker) build(ctx context.Context) error {
 			return fmt.Errorf("judge: remove the unfinished environment: %w", err)
 		}
 	}
+	if err := room(filepath.Dir(m.folder)); err != nil {
+		return err
+	}
 	m.progress(fmt.Sprintf("making the Python environment for candidates (%s, Python %s)", m.base, m.about.version()))
 	if err := m.fill(ctx, partial); err != nil {
 		_ = os.RemoveAll(partial)
@@ -167,6 +177,22 @@ func (m *maker) build(ctx context.Context) error {
 		return fmt.Errorf("judge: finish the environment: %w", err)
 	}
 	m.progress(fmt.Sprintf("the Python environment is ready after %v", time.Since(start).Round(time.Second)))
+	return nil
+}
+
+// envBytes is what an environment takes with its precompiled modules (329 MB with Python 3.11), rounded up.
+const envBytes = 400 << 20
+
+// room says whether the disk of folder has space for an environment.
+func room(folder string) error {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(folder, &stat); err != nil {
+		return nil // unknown: pip will say
+	}
+	if free := uint64(stat.Bavail) * uint64(stat.Bsize); free < envBytes {
+		return fmt.Errorf("judge: not enough disk space for the Python environment: %d MB needed, %d MB free in %s: free some, set SKEP_CACHE to another disk, "+
+			"or name a Python that has numpy and scipy with --python", envBytes/1000000, free/1000000, folder)
+	}
 	return nil
 }
 
@@ -233,6 +259,8 @@ func (m *maker) do(ctx context.Context, name string, args ...string) error {
 	tail.each = m.progress
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &tail, &tail
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // pip and venv start processes: they end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PYTHONPATH=") && !strings.HasPrefix(v, "PYTHONHOME=") {

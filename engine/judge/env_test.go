@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // environment is the candidates' Python, made on the first call in the user's cache folder.
@@ -92,6 +93,39 @@ esac`)
 	left, err := filepath.Glob(filepath.Join(cache, "*"))
 	if err != nil || len(left) != 1 || !strings.HasSuffix(left[0], ".lock") {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// TestStoppedWhileChecked: Ctrl-C while an environment is looked at leaves it where it is.
+func TestStoppedWhileChecked(t *testing.T) {
+	real := environment(t)
+	bin, cache := t.TempDir(), t.TempDir()
+	slow, looked := filepath.Join(cache, "slow"), filepath.Join(cache, "looked")
+	script(t, bin, "made", `test -e `+slow+` && { touch `+looked+`; exec sleep 60; }; exec `+real+` "$@"`)
+	script(t, bin, "python3", `case "$*" in
+*"-m venv"*) for d in "$@"; do :; done; mkdir -p "$d/bin"; ln -s `+filepath.Join(bin, "made")+` "$d/bin/python";;
+*) exec `+real+` "$@";;
+esac`)
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	python, err := Environment(t.Context(), EnvOptions{Cache: cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(slow, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for _, err := os.Stat(looked); err != nil; _, err = os.Stat(looked) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}()
+	if _, err := Environment(ctx, EnvOptions{Cache: cache}); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+	if _, err := os.Lstat(python); err != nil {
+		t.Errorf("the environment is gone: %v", err)
 	}
 }
 
