@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,8 +114,12 @@ func describe(e engine.Event) string {
 	if e.Total > 0 && e.Stage != "write" {
 		fmt.Fprintf(&b, "  %s %d/%d %s", bar(e.Done, e.Total), e.Done, e.Total, e.Unit)
 	}
-	if e.Text != "" {
+	switch {
+	case e.Text == "":
+	case slices.Contains([]string{"ask", "write", "tune"}, e.Stage): // a text under way: its end is what is new
 		b.WriteString("  " + tail(e.Text, 60))
+	default:
+		b.WriteString("  " + strings.Join(strings.Fields(e.Text), " "))
 	}
 	if e.Took > 0 {
 		fmt.Fprintf(&b, "  %.0f s", e.Took.Seconds())

@@ -57,6 +57,13 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", e, got, want)
 		}
 	}
+	long := strings.Repeat("word ", 30)
+	if got := describe(engine.Event{Stage: "open", Swarm: -1, Unit: "python", Text: long}); got != "open  "+strings.TrimSpace(long) {
+		t.Errorf("a message is cut: %q", got)
+	}
+	if got := describe(engine.Event{Stage: "write", Unit: "characters", Text: long + "end"}); !strings.HasSuffix(got, "word end") || len(got) > 100 {
+		t.Errorf("a text under way shows %q", got)
+	}
 	if got := tail(strings.Repeat("ä", 50), 10); utf8.RuneCountInString(got) != 11 || !strings.HasSuffix(got, "ää") {
 		t.Errorf("tail: %q", got)
 	}
