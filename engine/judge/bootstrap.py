@@ -4,8 +4,10 @@ import sys
 import resource
 import os
 import signal
-from json import dumps, loads
+from json import JSONEncoder, loads
 from struct import pack, pack_into, unpack_from
+
+encode = JSONEncoder(allow_nan=False).encode
 
 MAX_HEADER, MAX_ARRAYS = 1 << 20, 16 << 20
 MAX_DEPTH, MAX_NODES, MAX_DIGITS = 64, 1_000_000, 100_000
@@ -131,7 +133,7 @@ class Packer:
 
 
 def frame(header, buffers=()):
-    text = dumps(header, allow_nan=False).encode()
+    text = encode(header).encode()
     if len(text) > MAX_HEADER:
         return failure("result_limit", "", "the result's text form has more than %d bytes" % MAX_HEADER)
     return b"".join((b"SKEPFR1\n", pack("<I", len(text)), text, *buffers, b"SKEPEND\n"))
@@ -150,6 +152,7 @@ def calm():
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
     sys.setrecursionlimit(1000)
+    os.set_blocking(3, True)
 
 
 def raised(status, error, source):

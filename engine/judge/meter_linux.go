@@ -3,6 +3,8 @@
 package judge
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,6 +31,7 @@ type meter struct {
 	dir   string
 	start time.Time
 	peak  int64
+	polls int
 }
 
 // over returns the first limit that is passed, or "".
@@ -47,7 +50,7 @@ func (m *meter) over() cause {
 		return overMemory
 	case use.threads > maxThreads:
 		return overThreads
-	case m.scratchOver():
+	case m.scratchOver(use.proc):
 		return overScratch
 	}
 	return ""
@@ -70,12 +73,14 @@ func runDelay(pid int) time.Duration {
 	return time.Duration(ns)
 }
 
-// scratchOver adds up the blocks of the scratch folder's files, those that only a descriptor still holds included.
-func (m *meter) scratchOver() bool {
+// scratchOver adds up the blocks of the scratch folder's files, those without a name included. proc is the /proc folder of
+// a thread of the candidate. What cannot be looked into counts as too much: a folder too deep to name, or closed to us.
+func (m *meter) scratchOver(proc string) bool {
 	var total int64
-	files := 0
+	files, hidden := 0, false
 	_ = filepath.WalkDir(m.dir, func(_ string, d fs.DirEntry, err error) error {
-		if files++; files > maxScratchFiles {
+		hidden = err != nil && !errors.Is(err, fs.ErrNotExist)
+		if files++; hidden || files > maxScratchFiles {
 			return filepath.SkipAll
 		}
 		if err == nil {
@@ -85,18 +90,46 @@ func (m *meter) scratchOver() bool {
 		}
 		return nil
 	})
-	descriptors := fmt.Sprintf("/proc/%d/fd", m.pid)
-	entries, _ := os.ReadDir(descriptors)
+	return hidden || files > maxScratchFiles || total+m.nameless(proc) > maxScratchBytes
+}
+
+// nameless adds up the deleted files of the scratch folder that a descriptor holds, and every few polls, since the list may be long, those
+// that only a mapping holds: each of those counts as large as a file may be, as nothing tells its size.
+func (m *meter) nameless(proc string) int64 {
+	var total int64
+	held := map[uint64]bool{}
+	entries, _ := os.ReadDir(filepath.Join(proc, "fd"))
 	for _, e := range entries {
-		path := filepath.Join(descriptors, e.Name())
-		if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, m.dir) || !strings.HasSuffix(target, " (deleted)") {
+		path := filepath.Join(proc, "fd", e.Name())
+		if target, err := os.Readlink(path); err != nil || !m.deleted(target) {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil {
+		if info, err := os.Stat(path); err == nil && !held[inode(info)] {
+			held[inode(info)] = true
 			total += blocks(info)
 		}
 	}
-	return files > maxScratchFiles || total > maxScratchBytes
+	const everyPolls = 8
+	if m.polls++; m.polls%everyPolls != 0 {
+		return total
+	}
+	maps, _ := os.ReadFile(filepath.Join(proc, "maps"))
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line) // range, rights, offset, device, inode, path
+		if len(fields) < 6 || !m.deleted(strings.Join(fields[5:], " ")) {
+			continue
+		}
+		if number, err := strconv.ParseUint(fields[4], 10, 64); err == nil && !held[number] {
+			held[number] = true
+			total += maxScratchBytes / 2
+		}
+	}
+	return total
+}
+
+// deleted says whether a link of /proc names a file of the scratch folder that has no name any more.
+func (m *meter) deleted(target string) bool {
+	return strings.HasPrefix(target, m.dir) && strings.HasSuffix(target, " (deleted)")
 }
 
 // blocks is what a file takes on disk, which for a sparse one is less than its size.
@@ -107,25 +140,50 @@ func blocks(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
+func inode(info fs.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
 // usage is what /proc says of one process.
 type usage struct {
+	proc     string // folder of a thread that lives
 	parent   int
 	cpu      time.Duration
 	threads  int
 	resident int64 // bytes
 }
 
-// readStat reads /proc/PID/stat; false: no such process, or already a zombie.
+// readStat reads /proc/PID/stat; false: no such process, or nothing of it lives. A process whose first thread has ended
+// looks dead, without memory or descriptors, while its other threads run on: then one of those is asked.
 func readStat(pid int) (usage, bool) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	proc := fmt.Sprintf("/proc/%d", pid)
+	use, dead, err := readTask(proc)
+	if err != nil || !dead {
+		return use, err == nil
+	}
+	tasks, _ := filepath.Glob(filepath.Join(proc, "task", "*"))
+	for _, task := range tasks {
+		if other, dead, err := readTask(task); err == nil && !dead {
+			use.proc, use.resident = task, other.resident
+			return use, true
+		}
+	}
+	return usage{}, false
+}
+
+// readTask reads the file stat in a /proc folder of a process or a thread; dead: a zombie.
+func readTask(proc string) (use usage, dead bool, err error) {
+	text, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {
-		return usage{}, false
+		return usage{}, false, err
 	}
 	// The name in parentheses may hold anything; what follows the last one are fields 3 on (proc(5)).
-	_, rest, _ := strings.Cut(string(text), "(")
-	fields := strings.Fields(rest[strings.LastIndexByte(rest, ')')+1:])
-	if len(fields) < 22 || fields[0] == "Z" {
-		return usage{}, false
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 22 {
+		return usage{}, false, fmt.Errorf("%s/stat has %d fields", proc, len(fields))
 	}
 	field := func(n int) int64 { // numbered as in proc(5)
 		v, _ := strconv.ParseInt(fields[n-3], 10, 64)
@@ -133,11 +191,12 @@ func readStat(pid int) (usage, bool) {
 	}
 	const ticksPerSecond = 100 // USER_HZ, the same on every Linux that Go runs on
 	return usage{
+		proc:     proc,
 		parent:   int(field(4)),
 		cpu:      time.Duration(field(14)+field(15)) * time.Second / ticksPerSecond,
 		threads:  int(field(20)),
 		resident: field(24) * int64(os.Getpagesize()),
-	}, true
+	}, fields[0] == "Z" || fields[0] == "X", nil
 }
 
 // processes lists the ids under /proc.
@@ -180,6 +239,10 @@ func tasksOf(user int) int {
 
 // makeScratch makes the candidate's folder inside parent, owned by user unless that is negative.
 func makeScratch(parent string, user int) (string, error) {
+	parent, err := filepath.EvalSymlinks(parent) // /proc names files by their true path
+	if err != nil {
+		return "", fmt.Errorf("make a scratch folder: %w", err)
+	}
 	dir, err := os.MkdirTemp(parent, "skep-candidate-")
 	if err != nil {
 		return "", fmt.Errorf("make a scratch folder: %w", err)

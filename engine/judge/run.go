@@ -9,11 +9,14 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode"
 
 	"skep/problems/spec"
 )
 
 const (
+	maxMessageBytes = 8 << 10 // of an exception with its traceback; the bootstrap keeps to less, a forged frame may not
+
 	maxOutputBytes = 8 << 20         // of stdout, and of stderr; more ends the candidate
 	lingerGrace    = time.Second     // for a candidate to end after a complete frame
 	pipePatience   = 2 * time.Second // for the pipes to run dry when nothing lives any more
@@ -160,11 +163,14 @@ func classify(end report, s *streams, limits spec.Limits) Result {
 	if !s.frame.ready && s.frame.err == nil {
 		return failed(spec.InfraError, "Python ended before the walls stood (wait status %#x): %s", end.Status, s.stderr.String())
 	}
-	if result, ok := signalled(end, limits); ok {
+	if result, ok := signalled(end, limits); ok && end.Cause != leashPulled {
 		return result
 	}
 	if err != nil {
 		return failed(spec.BadResult, "%v", err)
+	}
+	if end.Cause == leashPulled {
+		return failed(spec.TimeoutWall, "still running long after its %v on the clock", limits.Wall)
 	}
 	return failed(spec.NoResult, "the process ended with exit status %d and without a result", syscall.WaitStatus(end.Status).ExitStatus())
 }
@@ -179,7 +185,7 @@ func replied(r reply, frame []byte) Result {
 	if r.kind != "" {
 		text = r.kind + ": " + text
 	}
-	text = strings.TrimSpace(text + "\n" + r.traceback)
+	text = strings.TrimSpace(plainText(clip(text+"\n"+r.traceback, maxMessageBytes)))
 	switch r.status {
 	case statusOK:
 		return Result{Outcome: spec.OK, Returned: r.value, Frame: frame}
@@ -194,6 +200,16 @@ func replied(r reply, frame []byte) Result {
 	default:
 		return failed(spec.Exception, "%s", text)
 	}
+}
+
+// plainText takes out what would steer a terminal: control characters but for tabs and line ends.
+func plainText(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
 // forced is the outcome of a candidate that the supervisor stopped.

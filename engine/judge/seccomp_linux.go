@@ -58,14 +58,12 @@ func conditional() map[uint32][]bpf.Instruction {
 	self := append([]bpf.Instruction{arg(0)}, only(allow, refused, selfPID)...)
 	zeroOrSelf := append([]bpf.Instruction{arg(0)}, only(allow, refused, 0, selfPID)...)
 	calls := map[uint32][]bpf.Instruction{
-		// Threads only, and in no new namespace. clone3 hides its flags behind a pointer; glibc falls back to clone.
-		unix.SYS_CLONE: {
+		// Threads only, as pthread_create makes them: in no new namespace, with no descriptors of their own, which the
+		// meter would not see. clone3 hides its flags behind a pointer; glibc falls back to clone.
+		unix.SYS_CLONE: append([]bpf.Instruction{
 			arg(0),
-			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: newNamespaces, SkipTrue: 2},
-			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_THREAD, SkipTrue: 1},
-			ret(allow),
-			ret(refused),
-		},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: wholeThread | newNamespaces},
+		}, only(allow, refused, wholeThread)...),
 		unix.SYS_CLONE3:  {ret(errno(unix.ENOSYS))},
 		unix.SYS_OPENAT2: {ret(errno(unix.ENOSYS))}, // flags behind a pointer
 
@@ -84,8 +82,21 @@ func conditional() map[uint32][]bpf.Instruction {
 			only(refused, allow, unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY, unix.F_SETPIPE_SZ)...),
 		unix.SYS_IOCTL: append([]bpf.Instruction{arg(1)},
 			only(allow, refused, unix.TCGETS, unix.TIOCGWINSZ, fioNRead, fioNBIO, fioCLEX, fioNCLEX)...),
+		// Names, and what allocators ask for. Not: a death signal of its own, a process that the meter cannot look into
+		// (PR_SET_DUMPABLE), a processor to itself (PR_SCHED_CORE).
 		unix.SYS_PRCTL: append([]bpf.Instruction{arg(0)},
-			only(refused, allow, unix.PR_SET_PDEATHSIG, unix.PR_SET_PTRACER, unix.PR_SET_CHILD_SUBREAPER, unix.PR_SET_SECUREBITS)...),
+			only(allow, refused, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_GET_PDEATHSIG,
+				unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ,
+				unix.PR_SET_TIMERSLACK, unix.PR_GET_TIMERSLACK, unix.PR_SET_THP_DISABLE, unix.PR_GET_THP_DISABLE, unix.PR_SET_VMA)...),
+
+		// Memory that does not count as resident: shared and anonymous, which stays when its pages are let go; huge
+		// pages of the system's pool; pages pushed out to swap.
+		unix.SYS_MMAP: append([]bpf.Instruction{
+			arg(3),
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1}, ret(refused),
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS},
+		}, only(refused, allow, unix.MAP_SHARED|unix.MAP_ANONYMOUS)...),
+		unix.SYS_MADVISE: append([]bpf.Instruction{arg(2)}, only(refused, allow, unix.MADV_COLD, unix.MADV_PAGEOUT)...),
 
 		// Before Landlock's third ABI, opening for reading with O_TRUNC empties a file.
 		unix.SYS_OPENAT: readTruncating(2),
@@ -112,6 +123,9 @@ const (
 	fioCLEX  = 0x5451
 )
 
+// wholeThread is a thread that shares all that a thread can share.
+const wholeThread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND
+
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -125,6 +139,7 @@ var denied = [][]uint32{
 		unix.SYS_MOUNT_SETATTR,
 	}, { // sockets
 		unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
+		unix.SYS_SENDMSG, unix.SYS_SENDMMSG, // descriptors on their way hold files that the meter does not see
 	}, { // other processes; scheduling, which starves them
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE,
 		unix.SYS_PROCESS_MRELEASE, unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_KCMP,

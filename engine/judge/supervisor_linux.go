@@ -39,7 +39,7 @@ type order struct {
 
 const (
 	pollEvery    = 20 * time.Millisecond
-	killPatience = 2 * time.Second // for the last descendant to go
+	killPatience = 10 * time.Second // for the last descendant to go: on a loaded machine gigabytes take seconds to free
 )
 
 // superviseMain is the supervisor's whole life; it returns the exit code.
