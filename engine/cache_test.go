@@ -90,15 +90,15 @@ func TestMemoryOverRounds(t *testing.T) {
 	n := 0
 	f := begin(t, t.TempDir(), Options{Numbers: small}, func(int) string { n++; return program(1 + float64(n)/1000) })
 	var most int64
-	for i := range 30 {
+	for i := range 24 {
 		noError(t, f.RunRounds(t.Context(), 1))
 		if old := f.Rounds()[i/2]; i%5 == 0 {
 			must[*Answer](t)(old.swarms[0].agents[0].Ask(t.Context(), "What was it?"))
 		}
-		if held := f.Stats().BlockBytes; i < 15 {
+		if held := f.Stats().BlockBytes; i < 12 {
 			most = max(most, held)
 		} else if held > most+most/4 {
-			t.Fatalf("round %d holds %d bytes of blocks, the first 15 at most %d", i+1, held, most)
+			t.Fatalf("round %d holds %d bytes of blocks, the first 12 at most %d", i+1, held, most)
 		}
 	}
 }

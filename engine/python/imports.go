@@ -18,18 +18,17 @@ var packages = map[string]string{
 	"linalg": "from scipy import linalg", "sparse": "from scipy import sparse",
 }
 
-// Imports adds the imports of standard packages that a program uses by attribute (np.array) but binds nowhere,
-// and returns the program with the lines it added, sorted. They go before everything but a doc string and
+// Imports adds the imports of standard packages that a program uses by attribute (np.array) but binds nowhere, in no scope,
+// since a wrongly added import of a bound name would be worse than a missing one; so after "import *" of a module that
+// may bind anything none is added. It returns the program with the lines it added, sorted. They go before everything but a doc string and
 // imports from __future__.
 func Imports(source string) (program string, added []string) {
-	tokens := scan(source)
-	bound := bindings(tokens)
-	for i, t := range tokens {
-		if t.kind != name || i+1 == len(tokens) || tokens[i+1].text != "." || i > 0 && tokens[i-1].text == "." {
-			continue
-		}
-		line, known := packages[t.text]
-		if known && !bound[t.text] && !slices.Contains(added, line) {
+	n := namesOf(source)
+	if slices.ContainsFunc(n.stars, mayBind) {
+		return source, nil
+	}
+	for _, used := range n.used {
+		if line, known := packages[used]; known && !n.bound[used] && !slices.Contains(added, line) {
 			added = append(added, line)
 		}
 	}
@@ -41,38 +40,15 @@ func Imports(source string) (program string, added []string) {
 	return source[:at] + strings.Join(added, "\n") + "\n" + source[at:], added
 }
 
-// bindings collects every name that is imported, assigned, defined, or a parameter or loop variable anywhere: scopes are
-// not told apart, since a wrongly added import of a bound name would be worse than a missing one.
-func bindings(tokens []token) map[string]bool {
-	bound := map[string]bool{}
-	word, importing := "", false // first word of the line; inside the name list of an import
-	for i, t := range tokens {
-		if t.kind == newline {
-			word, importing = "", false
-			continue
-		}
-		if word == "" && t.kind == name {
-			word = t.text
-		}
-		importing = importing || t.text == "import"
-		if t.kind != name || i > 0 && tokens[i-1].text == "." {
-			continue
-		}
-		after := ""
-		if i+1 < len(tokens) {
-			after = tokens[i+1].text
-		}
-		isTarget := word == "def" || word == "class" || word == "for" || word == "with" || word == "except" || word == "global"
-		if importing || isTarget && after != "." || after == "=" || after == "," && t.depth == 0 {
-			bound[t.text] = true
-		}
-	}
-	return bound
+// mayBind says whether "from module import *" may bind names under which packages are used: only a few modules of the
+// standard library certainly do not.
+func mayBind(module string) bool {
+	return !slices.Contains([]string{"math", "cmath", "random", "itertools", "functools", "collections", "typing", "dataclasses", "time"}, module)
 }
 
 // importsGoTo is the byte offset behind a leading doc string and imports from __future__.
 func importsGoTo(source string) int {
-	at := 0
+	at := len(source) - len(strings.TrimPrefix(source, byteOrderMark))
 	for i, line := range logicalLines(source) {
 		docString := i == 0 && len(line) == 1 && line[0].kind == str
 		future := len(line) > 1 && line[0].text == "from" && line[1].text == "__future__"

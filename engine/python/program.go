@@ -70,9 +70,13 @@ func logicalLines(source string) [][]token {
 func indentation(source string, pos int) int {
 	width := 0
 	for _, c := range source[strings.LastIndexByte(source[:pos], '\n')+1 : pos] {
-		if c == '\t' {
+		switch c {
+		case '\t':
 			width += 8 - width%8
-		} else {
+		case '\f':
+			width = 0
+		case '\ufeff':
+		default:
 			width++
 		}
 	}
@@ -99,6 +103,10 @@ func Literals(source string) []Literal {
 	return found
 }
 
+// pythonNumber is a numeric literal as Python has it: no leading zeros, underscores only between digits.
+var pythonNumber = regexp.MustCompile(`^(?:0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|(?:0(?:_?0)*|[1-9](?:_?\d)*)|` +
+	strings.ReplaceAll(`(?:(?:D\.D?|\.D)(?:[eE][+-]?D)?|D[eE][+-]?D)[jJ]?|D[jJ])$`, "D", `(?:\d(?:_?\d)*)`))
+
 // Replace returns the program with one literal replaced by value, a Python number written as text. An error says why
 // value is not a number or is the same number.
 func Replace(source string, lit Literal, value string) (string, error) {
@@ -106,7 +114,7 @@ func Replace(source string, lit Literal, value string) (string, error) {
 	if strings.HasPrefix(value, "-") || strings.HasPrefix(value, "+") {
 		sign, digits = value[:1], value[1:]
 	}
-	if digits == "" || numberLength(digits) != len(digits) || !isDigit(digits[0]) && digits[0] != '.' || digits == "." {
+	if !pythonNumber.MatchString(digits) {
 		return "", fmt.Errorf("%q is not a number", value)
 	}
 	if same(lit.Text, value) {
@@ -120,12 +128,23 @@ func Replace(source string, lit Literal, value string) (string, error) {
 
 // same says whether two literals are the same number of the same type: 1 and 1.0 differ in Python.
 func same(a, b string) bool {
-	x, errA := strconv.ParseFloat(a, 64)
-	y, errB := strconv.ParseFloat(b, 64)
+	x, errA := value(a)
+	y, errB := value(b)
 	if errA != nil || errB != nil {
 		return a == b
 	}
 	return x == y && IsInteger(a) == IsInteger(b)
+}
+
+// value is a numeric literal as a float.
+func value(literal string) (float64, error) {
+	plain := strings.ReplaceAll(literal, "_", "")
+	if IsInteger(plain) {
+		if n, err := strconv.ParseInt(plain, 0, 64); err == nil {
+			return float64(n), nil
+		}
+	}
+	return strconv.ParseFloat(plain, 64)
 }
 
 // IsInteger says whether a numeric literal is an integer, of any base.
@@ -233,7 +252,7 @@ func Reply(text string) (words, code string) {
 		}
 		lang := strings.ToLower(text[m[2]:m[3]])
 		python := lang == "python" || lang == "py" || lang == "python3"
-		block := strings.Trim(text[m[1]:end], "\n")
+		block := dedent(strings.Trim(text[m[1]:end], "\r\n"))
 		if python && !bestPython || python == bestPython && len(block) > len(best) {
 			best, bestPython = block, python
 		}
@@ -243,6 +262,28 @@ func Reply(text string) (words, code string) {
 		return strings.TrimSpace(text[:first]), best
 	}
 	return unfenced(text)
+}
+
+// dedent takes away the white space that every line begins with, as in a block inside a list, and carriage returns.
+func dedent(block string) string {
+	block = strings.ReplaceAll(block, "\r\n", "\n")
+	first, _, _ := strings.Cut(block, "\n")
+	margin := first[:len(first)-len(strings.TrimLeft(first, " \t"))]
+	if margin == "" {
+		return block
+	}
+	lines := strings.Split(block, "\n")
+	for i, line := range lines {
+		switch {
+		case strings.TrimSpace(line) == "":
+			lines[i] = ""
+		case strings.HasPrefix(line, margin):
+			lines[i] = line[len(margin):]
+		default:
+			return block
+		}
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
 var codeLine = regexp.MustCompile(`(?m)^(import |from \w|def |class |@\w|[A-Za-z_]\w* = )`)
@@ -269,7 +310,7 @@ func Complete(code, parent, entry string) string {
 
 // leans says whether code uses a function of parent that it neither defines nor binds.
 func leans(code, parent string) bool {
-	bound := bindings(scan(code))
+	bound := namesOf(code).bound
 	used := map[string]bool{}
 	for _, t := range scan(code) {
 		if t.kind == name {
@@ -279,7 +320,10 @@ func leans(code, parent string) bool {
 	return slices.ContainsFunc(Functions(parent), func(f Function) bool { return used[f.Name] && !bound[f.Name] })
 }
 
-// Line is a simple statement (no def, for, if …) that stands on one physical line inside a function and holds numbers: a
+// compound are the words that begin a statement with a block. A name "match" or "case" is no loss here.
+var compound = []string{"if", "elif", "else", "for", "while", "with", "try", "except", "finally", "def", "class", "async", "match", "case"}
+
+// Line is a simple statement (no def, for, if …) that stands on one physical line inside a block and holds numbers: a
 // place where a small change can matter and the program stays whole.
 type Line struct {
 	Number   int    // from 1
@@ -294,7 +338,7 @@ func Lines(source string) []Line {
 	for _, statement := range logicalLines(source) {
 		first, last := statement[0], statement[len(statement)-1]
 		whole := first.line == last.line && !strings.Contains(last.text, "\n")
-		if !whole || indentation(source, first.start) == 0 || last.text == ":" || first.text == "@" {
+		if !whole || indentation(source, first.start) == 0 || first.text == "@" || slices.Contains(compound, first.text) {
 			continue
 		}
 		l := Line{Number: first.line, Text: physical[first.line-1]}
@@ -318,21 +362,25 @@ func Rewrite(source string, l Line, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Balanced says whether every bracket and quote that text opens is closed in it, and none is closed that was not opened.
+// Balanced says whether every bracket and quote that text opens is closed in it by its own kind, and none is closed that was
+// not opened.
 func Balanced(text string) bool {
-	open := 0
+	var open []byte
 	for _, t := range scan(text) {
-		switch {
-		case t.kind == str && (len(t.text) < 2 || t.text[len(t.text)-1] != '"' && t.text[len(t.text)-1] != '\''):
+		if t.broken {
 			return false
-		case t.kind != op:
-		case strings.Contains("([{", t.text):
-			open++
-		case strings.Contains(")]}", t.text):
-			if open--; open < 0 {
+		}
+		if t.kind != op {
+			continue
+		}
+		if i := strings.Index("([{", t.text); i >= 0 {
+			open = append(open, ")]}"[i])
+		} else if strings.Contains(")]}", t.text) {
+			if len(open) == 0 || open[len(open)-1] != t.text[0] {
 				return false
 			}
+			open = open[:len(open)-1]
 		}
 	}
-	return open == 0
+	return len(open) == 0
 }

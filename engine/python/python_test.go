@@ -91,7 +91,7 @@ func TestReplace(t *testing.T) {
 		value, want string
 	}{
 		{0, "3", "a = 3 - 0.5\n"}, {1, "-1e-3", "a = 2 - (-1e-3)\n"}, {1, "+.25", "a = 2 - .25\n"}, {0, "2.0", "a = 2.0 - 0.5\n"},
-		{0, "2", ""}, {1, "0.50", ""}, {1, "x", ""}, {1, "1;import os", ""}, {1, "", ""}, {1, "-", ""}, {1, ".", ""}, {1, "1 ", ""},
+		{0, "2", ""}, {1, "0.50", ""}, {1, "x", ""}, {1, "1;import os", ""}, {0, "007", ""}, {0, "1__0", ""}, {0, "5_", ""}, {0, "0x2", ""}, {0, "0x1F", "a = 0x1F - 0.5\n"}, {1, "5e-1", ""}, {1, ".5", ""}, {1, "1_0.2_5", "a = 2 - 1_0.2_5\n"}, {1, "2j", "a = 2 - 2j\n"}, {1, "", ""}, {1, "-", ""}, {1, ".", ""}, {1, "1 ", ""},
 	} {
 		got, err := Replace(source, lits[c.lit], c.value)
 		if got != c.want || (err == nil) != (c.want != "") {
@@ -107,7 +107,7 @@ func TestHashIgnoresLooks(t *testing.T) {
 			t.Errorf("%q counts as another program", same)
 		}
 	}
-	for _, other := range []string{"def f(x):\n    return x+2\n", "def f(x):\n    pass\nreturn x+1\n", "def f(x):\n    return x+'1'\n", "def f(x):\n    if x:\n        y=1\n    return x+1\n"} {
+	for _, other := range []string{"def f(x):\n    return x+2\n", "def f(x):\n    pass\nreturn x+1\n", "def f(x):\n    return x+'1'\n", "def f(x):\n    return x+ +1\n", "def f(x):\n    if x:\n        y=1\n    return x+1\n"} {
 		if Hash(other) == Hash(base) {
 			t.Errorf("%q counts as the same program", other)
 		}
@@ -125,17 +125,43 @@ func TestImports(t *testing.T) {
 		"def f(copy):\n    return copy.real\nf(1)\n":                    nil,
 		"class C:\n    pass\nc = C()\nc.math = 1\nprint(c.math.real)\n": nil,
 		"for random in [1]:\n    print(random.real)\n":                  nil,
-		"math.\n": {"import math"},
+		"math.\n":                                                              {"import math"},
+		"time: float = 3.0\nprint(time.real)\n":                                nil,
+		"f = lambda copy: copy.real\nf(1)\n":                                   nil,
+		"f = lambda x=math.pi, *, copy=1: copy.real + x\nf()\n":                {"import math"},
+		"print([random.real for random in [1]])\n":                             nil,
+		"print([x for x in [1] if math.sqrt(x)])\n":                            {"import math"},
+		"if (time := 3) and time.real:\n    pass\n":                            nil,
+		"import os.path as math\nprint(os.sep)\n":                              {"import os"},
+		"import os.path\nprint(os.sep)\n":                                      nil,
+		"from math import sqrt as time\nprint(time.__name__)\n":                nil,
+		"from math import sqrt as s\nprint(math.pi)\n":                         {"import math"},
+		"try: import math\nexcept ImportError: math = None\nmath.pi\n":         nil,
+		"print(f'{math.pi:.3f} {{time.x}}')\n":                                 {"import math"},
+		"print(f\"{'{'}{', '.join(str(math.pi)):>{random.randint(9, 9)}}\")\n": {"import math", "import random"},
+		"print(dict(time=1), time.time())\n":                                   {"import time"},
+		"x = [0]; x[0], (copy, y) = 1, (2, 3); print(copy.real)\n":             nil,
+		"async def f(re):\n    async with re.x as time:\n        time.y\n":     nil,
+		"def f(a: math.pi = 1) -> math.pi:\n    return 1\n":                    {"import math"},
+		"def f(*re, **json):\n    return re.x, json.y\n":                       nil,
+		"with open('/dev/null') as (json):\n    json.read\n":                   nil,
+		"from math import *\nx = 1 + \\\n  random.random()\n":                  {"import random"},
+		"from scipy.all import *\nlinalg.norm\n":                               nil,
+		"\ufeffx = math.pi\r\ny = 1 + \\\r\n  2\r\n":                           {"import math"},
+		"größe = math.pi\nx̂ = größe\nprint(x̂)\n":                             {"import math"},
+		"class time(json.JSONEncoder):\n    pass\nprint(time.default)\n":       {"import json"},
+		"return_ = 1\nprint(return_, math.pi)\n":                               {"import math"},
+		"copy: int\ndef g():\n    copy.x\n":                                    nil,
 	} {
 		got, added := Imports(source)
 		if !slices.Equal(added, want) {
 			t.Errorf("%q: added %q, want %q", source, added, want)
 			continue
 		}
-		if strings.HasSuffix(source, ".\n") {
+		if strings.HasSuffix(source, ".\n") || strings.Contains(source, "scipy.all") {
 			continue
 		}
-		cmd := exec.Command("python3", "-c", got)
+		cmd := exec.Command("python3", "-c", strings.TrimPrefix(got, byteOrderMark))
 		var stderr bytes.Buffer
 		if cmd.Stderr = &stderr; cmd.Run() != nil {
 			t.Errorf("%q does not run: %s", got, stderr.String())
@@ -150,6 +176,8 @@ func TestReply(t *testing.T) {
 		{"A\n```\nlong long block\n```\n```py\nx\n```", "A", "x"},
 		{"A\n```text\nno\n```\n```\nyes yes\n```", "A", "yes yes"},
 		{"Idea first.\nimport numpy as np\ndef f():\n    return 1\n", "Idea first.", "import numpy as np\ndef f():\n    return 1"},
+		{"In a list:\n   ```python\n   def f():\n       return 1\n   ```\n", "In a list:", "def f():\n    return 1"},
+		{"A\r\n```python\r\nx = 1\r\n```\r\n", "A", "x = 1"},
 		{"only words", "only words", ""},
 		{"", "", ""},
 	} {
@@ -172,6 +200,15 @@ func TestSplice(t *testing.T) {
 	}
 	if _, ok := Splice(parent, "def c():\n    return 1\n"); ok {
 		t.Error("spliced a part that redefines nothing")
+	}
+}
+
+// TestHashTellsBrokenFromWhole: a program does not count as the broken one that has spaces inside its operators.
+func TestHashTellsBrokenFromWhole(t *testing.T) {
+	for whole, broken := range map[string]string{"x = a <= b\n": "x = a < = b\n", "x = a ** b\n": "x = a * * b\n", "x += 1\n": "x + = 1\n"} {
+		if Hash(whole) == Hash(broken) {
+			t.Errorf("%q and %q count as one program", whole, broken)
+		}
 	}
 }
 
@@ -209,6 +246,9 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
+	if lines := Lines("def f(x):\n    if x: y = 3\n    else: y = 4\n    z = {'a': 1}\n    return z[1:2]\n"); len(lines) != 2 || lines[0].Number != 4 {
+		t.Errorf("lines %+v, want the simple statements only", lines)
+	}
 	want := []string{"    x = [i * 2 for i in range(n)]  # comment 9", "    k = 3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("lines %q, want %q", got, want)
@@ -220,7 +260,7 @@ func TestLines(t *testing.T) {
 }
 
 func TestBalanced(t *testing.T) {
-	for text, want := range map[string]bool{"x = [(1), {2: 3}]": true, "x = ')'": true, "": true, "f(1": false, "f(1))": false, "x = 'a": false, "x = \"": false, ")(": false} {
+	for text, want := range map[string]bool{"x = [(1), {2: 3}]": true, "x = ')'": true, "": true, "f(1": false, "f(1))": false, "x = (1]": false, "x = 'a\\'": false, "x = \"a'": false, "x = '''a'": false, "x = f\"{y[\"a\"]}\"": true, "x = 'a": false, "x = \"": false, ")(": false} {
 		if Balanced(text) != want {
 			t.Errorf("Balanced(%q) is not %v", text, want)
 		}

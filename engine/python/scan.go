@@ -17,7 +17,7 @@ const (
 	number
 	str // string or bytes literal with its prefix and quotes
 	comment
-	op      // one character of punctuation, enough for what is asked here
+	op      // an operator or a bracket
 	newline // end of a physical line outside brackets and strings
 )
 
@@ -25,19 +25,30 @@ const (
 type token struct {
 	kind       kind
 	text       string
-	start, end int // bytes
-	line       int // from 1, of the first byte
-	depth      int // of open brackets before the token
+	start, end int  // bytes
+	line       int  // from 1, of the first byte
+	depth      int  // of open brackets before the token
+	broken     bool // a string that does not end
+}
+
+// formatted says whether the token is an f-string (or a t-string).
+func (t token) formatted() bool {
+	return t.kind == str && isFormatted(t.text[:strings.IndexAny(t.text, `"'`)])
 }
 
 // scan splits source into tokens; white space, joined lines and everything unknown is passed over.
 func scan(source string) []token {
 	s := scanner{src: source, line: 1}
+	if strings.HasPrefix(source, byteOrderMark) {
+		s.pos = len(byteOrderMark)
+	}
 	for s.pos < len(s.src) {
 		s.next()
 	}
 	return s.tokens
 }
+
+const byteOrderMark = "\ufeff"
 
 type scanner struct {
 	src    string
@@ -56,14 +67,15 @@ func (s *scanner) next() {
 		} else {
 			s.skip(1)
 		}
-	case c == '\\' && strings.HasPrefix(s.src[s.pos:], "\\\n"):
+	case strings.HasPrefix(s.src[s.pos:], "\\\n"):
 		s.skip(2)
+	case strings.HasPrefix(s.src[s.pos:], "\\\r\n"):
+		s.skip(3)
 	case c == ' ' || c == '\t' || c == '\r' || c == '\f':
 		s.skip(1)
 	case c == '#':
 		s.emit(comment, lineEnd(s.src[s.pos:]))
-	case s.stringLength() > 0:
-		s.emit(str, s.stringLength())
+	case s.literal():
 	case isDigit(c) || c == '.' && s.pos+1 < len(s.src) && isDigit(s.src[s.pos+1]):
 		s.emit(number, numberLength(s.src[s.pos:]))
 	default:
@@ -71,12 +83,32 @@ func (s *scanner) next() {
 	}
 }
 
+// literal emits the string literal at the position, if there is one.
+func (s *scanner) literal() bool {
+	n, closed := stringLength(s.src[s.pos:])
+	if n > 0 {
+		s.emit(str, n)
+		s.tokens[len(s.tokens)-1].broken = !closed
+	}
+	return n > 0
+}
+
+// operators of more than one character, long ones first.
+var operators = []string{"**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", ":=",
+	"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@="}
+
 func (s *scanner) nameOrPunctuation(c byte) {
 	if n := nameLength(s.src[s.pos:]); n > 0 {
 		s.emit(name, n)
 		return
 	}
 	_, n := utf8.DecodeRuneInString(s.src[s.pos:])
+	for _, o := range operators {
+		if strings.HasPrefix(s.src[s.pos:], o) {
+			n = len(o)
+			break
+		}
+	}
 	s.emit(op, n)
 	switch c {
 	case '(', '[', '{':
@@ -87,41 +119,13 @@ func (s *scanner) nameOrPunctuation(c byte) {
 }
 
 func (s *scanner) emit(k kind, n int) {
-	s.tokens = append(s.tokens, token{k, s.src[s.pos : s.pos+n], s.pos, s.pos + n, s.line, s.depth})
+	s.tokens = append(s.tokens, token{k, s.src[s.pos : s.pos+n], s.pos, s.pos + n, s.line, s.depth, false})
 	s.skip(n)
 }
 
 func (s *scanner) skip(n int) {
 	s.line += strings.Count(s.src[s.pos:s.pos+n], "\n")
 	s.pos += n
-}
-
-// stringLength is the length of the string literal at the position with its prefix, 0 if there is none. A literal without
-// an end reaches to the end of its line, or of the source when it is triple-quoted.
-func (s *scanner) stringLength() int {
-	rest := s.src[s.pos:]
-	p := 0
-	for p < len(rest) && p < 3 && strings.IndexByte("rRbBuUfF", rest[p]) >= 0 {
-		p++
-	}
-	if p == len(rest) || rest[p] != '"' && rest[p] != '\'' {
-		return 0
-	}
-	quote, raw := rest[p:p+1], false
-	if strings.HasPrefix(rest[p:], strings.Repeat(quote, 3)) {
-		quote, raw = strings.Repeat(quote, 3), true
-	}
-	for i := p + len(quote); i < len(rest); i++ {
-		switch {
-		case rest[i] == '\\':
-			i++
-		case rest[i] == '\n' && !raw:
-			return i
-		case strings.HasPrefix(rest[i:], quote):
-			return i + len(quote)
-		}
-	}
-	return len(rest)
 }
 
 func lineEnd(s string) int {
@@ -133,7 +137,8 @@ func lineEnd(s string) int {
 
 func nameLength(s string) int {
 	for i, r := range s {
-		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+		starts := r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start)
+		if !starts && (i == 0 || !unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)) {
 			return i
 		}
 	}
