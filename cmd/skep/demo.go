@@ -99,13 +99,22 @@ func (d *demo) prepare(ctx context.Context, python string) error {
 func makeFolder(dir string) error {
 	err := os.MkdirAll(dir, 0o755)
 	if err == nil {
-		var probe *os.File
-		if probe, err = os.CreateTemp(dir, ".probe-*"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
+		err = writable(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("nothing can be written to the folder %s: %w; name another one with --dir", dir, err)
+		return fmt.Errorf("%w; name another folder with --dir", err)
+	}
+	return nil
+}
+
+// writable makes and removes a file in dir, so that hours of work do not end at a folder that takes no result.
+func writable(dir string) error {
+	probe, err := os.CreateTemp(dir, ".probe-*")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("nothing can be written to %s: %w", dir, err)
 	}
 	return nil
 }

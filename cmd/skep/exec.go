@@ -33,6 +33,9 @@ func cmdExec(ctx context.Context, args []string, io stdio) error {
 	if *out == "" {
 		*out = path
 	}
+	if err := writable(filepath.Dir(*out)); err != nil {
+		return err
+	}
 	argv, err := kernelArgv()
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestExec(t *testing.T) {
 	if stderr, err := run("exec", slow, "--timeout", "1s"); err == nil || !strings.Contains(stderr, "longer than 1s") {
 		t.Errorf("a cell that takes too long: %v\n%s", err, stderr)
 	}
-	for _, args := range [][]string{{"exec"}, {"exec", "missing.ipynb"}, {"exec", good, "--timeout", "-1s"}, {"kernel"}, {"kernel", "-f", "missing.json"}, {"session"}} {
+	for _, args := range [][]string{{"exec"}, {"exec", "missing.ipynb"}, {"exec", good, "--timeout", "-1s"}, {"exec", good, "--out", filepath.Join(dir, "none", "x.ipynb")}, {"kernel"}, {"kernel", "-f", "missing.json"}, {"session"}} {
 		if _, err := run(args...); err == nil {
 			t.Errorf("skep %v succeeds", args)
 		}

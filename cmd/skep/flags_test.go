@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -42,6 +43,22 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// TestUnwrittenResult: a command whose result cannot be written has failed.
+func TestUnwrittenResult(t *testing.T) {
+	for _, args := range [][]string{{"problems"}, {"problems", "--json"}, {"doctor", "--python", "/nowhere"}} {
+		var errs bytes.Buffer
+		code := run(t.Context(), args, stdio{nil, full{}, &errs})
+		if code != 1 || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: code %d, stderr %q", args, code, errs.String())
+		}
+	}
+}
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestHelp: every command and every benchmark prints its own help on stdout and does nothing else.
 func TestHelp(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync"
 	"syscall"
 
 	"skep/engine/judge"
@@ -59,7 +60,12 @@ func run(ctx context.Context, args []string, io stdio) int {
 		fmt.Fprintf(io.Err, "skep: there is no command %q; `skep help` lists them\n", args[0])
 		return 2
 	}
+	out := &checked{w: io.Out}
+	io.Out = out
 	err := commands()[i].run(ctx, args[1:], io)
+	if err == nil {
+		err = out.failed()
+	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
@@ -73,4 +79,29 @@ func run(ctx context.Context, args []string, io stdio) int {
 		fmt.Fprintf(io.Err, "skep %s: %v\n", args[0], err)
 		return 1
 	}
+}
+
+// checked is stdout that remembers its first error: a result that was not written is not done, whoever printed it. It is
+// safe for concurrent use.
+type checked struct {
+	mu  sync.Mutex
+	w   io.Writer
+	err error
+}
+
+// Write writes b.
+func (c *checked) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, err := c.w.Write(b)
+	if c.err == nil && err != nil {
+		c.err = fmt.Errorf("the result could not be written: %w", err)
+	}
+	return n, err
+}
+
+func (c *checked) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
