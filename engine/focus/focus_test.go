@@ -62,3 +62,12 @@ func TestLeast(t *testing.T) {
 		}
 	}
 }
+
+// TestFocusInsideASentence: any words can be a focus; its capital goes, letters beyond ASCII and names stay whole.
+func TestFocusInsideASentence(t *testing.T) {
+	for words, want := range map[string]string{"A physics-inspired method": "a physics-inspired method", "SLSQP only": "SLSQP only", "Éloge": "éloge", "x": "x", "100% new %s": "100% new %s", "Ü": "ü"} {
+		if got := Phrase(words, 1); got != "# Note\nConsider the following: "+want+"." {
+			t.Errorf("%q: %q", words, got)
+		}
+	}
+}
