@@ -49,7 +49,7 @@ func (b *faulty) Latent(ctx context.Context, thoughts []lm.Thought, steps int, d
 // faultyFixture is a search whose backend can be made to fail.
 func faultyFixture(t *testing.T, m *lm.Model) (*fixture, *faulty) {
 	num := small
-	num.NewTokens, num.TuneTokens = 4, 3
+	num.NewTokens, num.TuneTokens = 3, 2
 	f := beginWith(t, m, t.TempDir(), Options{Seed: 4, Numbers: num}, nil)
 	b := &faulty{Backend: f.Search.backend.Backend}
 	f.Search.backend.Backend = b
@@ -199,4 +199,27 @@ func TestSwarmsAtDifferentStagesReopen(t *testing.T) {
 	}
 	noError(t, r.swarms[1].Filter(t.Context()))
 	noError(t, r.Run(t.Context()))
+}
+
+func TestAskLeavesNoTrace(t *testing.T) {
+	num := small
+	num.NewTokens = 30
+	m := lmtest.Tiny(t)
+	plain := written(t, beginWith(t, m, t.TempDir(), Options{Seed: 9, Numbers: num}, nil), nil)
+	f := beginWith(t, m, t.TempDir(), Options{Seed: 9, Numbers: num}, nil)
+	asked := written(t, f, func(r *Round) {
+		a := r.swarms[0].agents[2]
+		before := must[lm.KV](t)(f.Search.backend.Snapshot(a.kv.block))
+		answer := must[*Answer](t)(a.Ask(t.Context(), "What?"))
+		if again := must[*Answer](t)(a.Ask(t.Context(), "What?")); again.Text != answer.Text {
+			t.Errorf("asked twice: %q, %q", answer.Text, again.Text)
+		}
+		after := must[lm.KV](t)(f.Search.backend.Snapshot(a.kv.block))
+		if before.Len != after.Len || !slices.EqualFunc(before.Keys, after.Keys, slices.Equal) {
+			t.Error("asking changed the agent's keys")
+		}
+	})
+	if !slices.Equal(texts(plain), texts(asked)) {
+		t.Error("asking changed what the swarms write")
+	}
 }

@@ -195,3 +195,15 @@ func TestKeptBeyondTheContext(t *testing.T) {
 		t.Errorf("five agents in a context for three: %v", err)
 	}
 }
+
+func TestOtherOptionsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	f := begin(t, dir, Options{Seed: 1, Numbers: small}, nil)
+	noError(t, f.store.Close())
+	num := small
+	num.Agents = 7
+	_, _, err := openStore(dir, Options{Problem: "toy", Model: "tiny", Seed: 2, Numbers: num})
+	if err == nil || !strings.Contains(err.Error(), "Seed: the run has 1, you ask for 2") || !strings.Contains(err.Error(), "Agents: the run has 5, you ask for 7") {
+		t.Errorf("other options: %v", err)
+	}
+}

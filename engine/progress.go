@@ -14,11 +14,11 @@ type Sink interface {
 // Event is one step of long work, enough to draw a bar per swarm.
 type Event struct {
 	Round int           // 0 outside a round
-	Stage string        // "read", "reason", "filter", "transfer", "write", "tune", "evaluate", "commit", "open"
+	Stage string        // "open", "form", "read", "reason", "filter", "transfer", "write", "tune", "evaluate", "commit", "ask"
 	Swarm int           // index in the round, -1: the whole round
 	Done  int           // finished units
 	Total int           // units in all, 0: unknown
-	Unit  string        // "tokens", "steps", "programs"
+	Unit  string        // "levels", "steps", "characters", "edits", "programs", …
 	Text  string        // what there is to read: the text written so far, an outcome, a best score
 	Took  time.Duration // since the stage began
 }

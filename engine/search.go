@@ -79,7 +79,8 @@ var (
 )
 
 // Open opens the run in dir, or creates it. Opening a run that this process has open gives the same Search; other options
-// than those of an existing run are an error that prints the difference. What is missing is made ready first:
+// than those of an existing run are an error that prints the difference. Python, Threads, Evaluators and the policies stay
+// those that it was opened with: Close it first to change them. What is missing is made ready first:
 // the model is pulled, the Python environment made, the initial program judged.
 func Open(dir string, o Options) (*Search, error) { return OpenContext(context.Background(), dir, o) }
 

@@ -200,18 +200,19 @@ func function(line []token, at, decorators int) Function {
 }
 
 // Splice completes a reply that holds only some functions: it returns parent with the functions of part put in the
-// place of those of the same name, and the rest of part (imports, helpers, constants) put before the first
-// function. ok is false when part redefines no function of parent, so that there is nothing to hold on to.
+// place of those of the same name. The rest of part keeps its side: what stands before its first such function (imports,
+// constants) and its helper functions go before the first function, statements behind go to the end, where
+// they find everything defined. ok is false when part redefines no function of parent, so that there is nothing to hold on to.
 func Splice(parent, part string) (program string, ok bool) {
 	theirs, ours := Functions(part), Functions(parent)
-	rest := part
+	before, after := part, ""
 	replaced := map[string]string{}
 	for _, f := range slices.Backward(theirs) {
 		if slices.ContainsFunc(ours, func(o Function) bool { return o.Name == f.Name }) {
 			if _, twice := replaced[f.Name]; !twice { // the last definition is the one that counts
 				replaced[f.Name] = part[f.Start:f.End]
 			}
-			rest = rest[:f.Start] + rest[f.End:]
+			before, after = before[:f.Start], before[f.End:]+after
 		}
 	}
 	if len(replaced) == 0 {
@@ -223,11 +224,25 @@ func Splice(parent, part string) (program string, ok bool) {
 			program = program[:f.Start] + code + program[f.End:]
 		}
 	}
-	if rest = strings.TrimSpace(rest); rest != "" {
+	helpers, rest := apart(after)
+	if first := strings.TrimSpace(before + helpers); first != "" {
 		at := Functions(program)[0].Start
-		program = program[:at] + rest + "\n\n\n" + program[at:]
+		program = program[:at] + first + "\n\n\n" + program[at:]
+	}
+	if rest != "" {
+		program = strings.TrimRight(program, "\n") + "\n\n\n" + rest + "\n"
 	}
 	return program, true
+}
+
+// apart separates the functions at the top level of code from its other statements.
+func apart(code string) (functions, rest string) {
+	rest = code
+	for _, f := range slices.Backward(Functions(code)) {
+		functions = "\n\n\n" + code[f.Start:f.End] + functions
+		rest = rest[:f.Start] + rest[f.End:]
+	}
+	return functions, strings.TrimSpace(rest)
 }
 
 // Defines says whether the program has a function called entry at its top level.

@@ -198,6 +198,10 @@ func TestSplice(t *testing.T) {
 	if err != nil || string(out) != "5 random\n" {
 		t.Errorf("spliced program prints %q: %v\n%s", out, err, got)
 	}
+	got, _ = Splice(parent, "LIMIT = 3\n\ndef a():\n    return helper()\n\ndef helper():\n    return LIMIT\n\nprint('at the end', b())\n")
+	if out, err := exec.Command("python3", "-c", got).CombinedOutput(); err != nil || string(out) != "at the end 4\n" {
+		t.Errorf("a call behind the functions prints %q: %v\n%s", out, err, got)
+	}
 	if _, ok := Splice(parent, "def c():\n    return 1\n"); ok {
 		t.Error("spliced a part that redefines nothing")
 	}
