@@ -100,7 +100,7 @@ class Packer:
             raise Unfit("result_limit", "the result holds an integer of more than %d digits" % MAX_DIGITS)
         if hasattr(sys, "set_int_max_str_digits"):
             sys.set_int_max_str_digits(0)
-        self.letters += x.bit_length() // 4
+        self.letters += x.bit_length() // 4 if x.bit_length() > 1000 else 0
         self.text("")
         return str(x)
 

@@ -286,7 +286,7 @@ func TestHostile(t *testing.T) {
 // testPythonVariable names the Python of a test that runs as another user.
 const testPythonVariable = "SKEP_TEST_PYTHON"
 
-// TestHostileUnprivileged runs the suite as a fresh ordinary user: it is TestHostile in a process of that user.
+// TestHostileUnprivileged runs the suite and the tricks as a fresh ordinary user, in a process of that user.
 func TestHostileUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: TestHostile was this test")
@@ -305,7 +305,7 @@ func TestHostileUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.run=^TestHostile$", "-test.v")
+	cmd := exec.Command(binary, "-test.run=^(TestHostile|TestTricks)$", "-test.v")
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir, testPythonVariable + "=" + openPython(t)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

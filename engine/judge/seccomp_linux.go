@@ -22,7 +22,8 @@ const selfPID = 0x5ca1ab1e
 // newestCall is the last system call number that passes; what came later is unknown here.
 const newestCall = unix.SYS_FUTEX_REQUEUE
 
-// Offsets in struct seccomp_data. Arguments are compared by their low 32 bits: every one that is looked at is an int.
+// Offsets in struct seccomp_data. Arguments are compared by their low 32 bits, as every one that is looked at is an int or
+// has its meaning there, but for sizes.
 const (
 	offsetNumber = 0
 	offsetArch   = 4
@@ -43,6 +44,9 @@ func ret(answer uint32) bpf.Instruction { return bpf.RetConstant{Val: answer} }
 
 // arg loads the low half of an argument.
 func arg(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offsetArgs + 8*n, Size: 4} }
+
+// highArg loads the high half of an argument, for one that is no int.
+func highArg(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offsetArgs + 8*n + 4, Size: 4} }
 
 // only answers yes where the loaded argument is one of values, else no.
 func only(yes, no uint32, values ...uint32) []bpf.Instruction {
@@ -89,13 +93,17 @@ func conditional() map[uint32][]bpf.Instruction {
 				unix.PR_SET_NO_NEW_PRIVS, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ,
 				unix.PR_SET_TIMERSLACK, unix.PR_GET_TIMERSLACK, unix.PR_SET_THP_DISABLE, unix.PR_GET_THP_DISABLE, unix.PR_SET_VMA)...),
 
-		// Memory that does not count as resident: shared and anonymous, which stays when its pages are let go; huge
-		// pages of the system's pool; pages pushed out to swap.
-		unix.SYS_MMAP: append([]bpf.Instruction{
+		// Memory that does not count as resident: shared and anonymous, which stays when its pages are let go (one page is
+		// harmless, as the kernel limits the number of mappings); huge pages of the system's pool; pages pushed out to swap.
+		unix.SYS_MMAP: {
 			arg(3),
 			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1}, ret(refused),
 			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS},
-		}, only(refused, allow, unix.MAP_SHARED|unix.MAP_ANONYMOUS)...),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.MAP_SHARED | unix.MAP_ANONYMOUS, SkipTrue: 1}, ret(allow),
+			highArg(1), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, ret(refused),
+			arg(1), bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: 4096, SkipTrue: 1}, ret(allow),
+			ret(refused),
+		},
 		unix.SYS_MADVISE: append([]bpf.Instruction{arg(2)}, only(refused, allow, unix.MADV_COLD, unix.MADV_PAGEOUT)...),
 
 		// Before Landlock's third ABI, opening for reading with O_TRUNC empties a file.

@@ -5,6 +5,7 @@ package judge
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 	"skep/problems/spec"
 )
 
-// quick is a judge whose limits are the problem's: two candidates at a time.
-var quick = sync.OnceValues(func() (*Judge, error) { return Open(context.Background(), Options{Evaluators: 2}) })
+// quick is a judge whose limits are the problem's: four candidates at a time, as many of them only wait.
+var quick = sync.OnceValues(func() (*Judge, error) {
+	return Open(context.Background(), Options{Python: os.Getenv(testPythonVariable), Evaluators: 4})
+})
 
 // program is one candidate and what it must come to. want is part of the message, or of the returned value as Go prints it.
 type program struct {
@@ -23,7 +26,7 @@ type program struct {
 	want    string
 }
 
-// judged evaluates programs under hostileLimits, two at a time.
+// judged evaluates programs under hostileLimits, several at a time.
 func judged(t *testing.T, programs []program) {
 	j, err := quick()
 	if err != nil {
