@@ -19,6 +19,7 @@ func init() {
 		"Committed":    reflect.ValueOf(engine.Committed),
 		"Diff":         reflect.ValueOf(engine.Diff),
 		"ErrBusy":      reflect.ValueOf(&engine.ErrBusy).Elem(),
+		"ErrClosed":    reflect.ValueOf(&engine.ErrClosed).Elem(),
 		"ErrCommitted": reflect.ValueOf(&engine.ErrCommitted).Elem(),
 		"ErrStage":     reflect.ValueOf(&engine.ErrStage).Elem(),
 		"Evaluated":    reflect.ValueOf(engine.Evaluated),
