@@ -7,6 +7,7 @@ toolchain go1.26.8
 require (
 	github.com/go-zeromq/zmq4 v0.17.0
 	github.com/google/uuid v1.6.0
+	github.com/goplus/reflectx v1.7.8
 	github.com/ncruces/go-sqlite3 v0.37.0
 	github.com/traefik/yaegi v0.16.1
 	github.com/yuin/goldmark v1.8.7

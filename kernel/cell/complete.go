@@ -12,17 +12,17 @@ import (
 )
 
 // Complete lists members behind a dot, else names in scope, package names and keywords.
-func (y *yaegi) Complete(code string, cursor int) Completion {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+func (f *front) Complete(code string, cursor int) Completion {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	start := wordStart(code, cursor)
 	c := Completion{Start: start, End: cursor}
 	prefix := code[start:cursor]
 	var items []Item
 	if operand, ok := operandBefore(code, start); ok {
-		items = y.scope.members(code[:start-1], operand)
+		items = f.scope.members(code[:start-1], operand)
 	} else {
-		items = y.scope.visible(code[:start])
+		items = f.scope.visible(code[:start])
 	}
 	for _, it := range items {
 		if strings.HasPrefix(it.Text, prefix) {
@@ -35,9 +35,9 @@ func (y *yaegi) Complete(code string, cursor int) Completion {
 }
 
 // Inspect describes the name under or before the cursor.
-func (y *yaegi) Inspect(code string, cursor int) (Inspection, bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+func (f *front) Inspect(code string, cursor int) (Inspection, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	start := wordStart(code, cursor)
 	end := cursor
 	for end < len(code) && isWord(rune(code[end])) {
@@ -52,14 +52,14 @@ func (y *yaegi) Inspect(code string, cursor int) (Inspection, bool) {
 		return Inspection{}, false
 	}
 	if operand, ok := operandBefore(code, start); ok {
-		for _, obj := range y.scope.memberObjects(code[:start-1], operand) {
+		for _, obj := range f.scope.memberObjects(code[:start-1], operand) {
 			if obj.Name() == name {
 				return describe(obj), true
 			}
 		}
 		return Inspection{}, false
 	}
-	if obj := y.scope.lookup(name); obj != nil {
+	if obj := f.scope.lookup(name); obj != nil {
 		return describe(obj), true
 	}
 	return Inspection{}, false

@@ -27,6 +27,7 @@ type scope struct {
 	sources map[string]string // type name → source of its declaration
 	methods map[string][]item // type name → its methods
 	must    types.Object
+	carries bool // variables move to new versions of their types
 }
 
 // checked is a cell that go/types accepts.
@@ -86,6 +87,10 @@ const displayPath = "skep/kernel/display"
 // check parses and type-checks a cell against the scope, which it does not change.
 func (s *scope) check(code string, number int) (*checked, error) {
 	items := s.withEarlier(s.unchanged(split(code, number)))
+	items = slices.DeleteFunc(items, func(it item) bool { return scan(it.text)[0].tok == token.PACKAGE })
+	if s.carries {
+		items = s.withVariables(items, number)
+	}
 	for _, it := range items {
 		if err := parseItem(it); err != nil {
 			return nil, syntaxError(err, code)
@@ -119,10 +124,7 @@ func (s *scope) typecheck(c *checked, code string) error {
 			c.pkg.Scope().Insert(obj)
 		}
 	}
-	c.info = &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
-		Selections: map[*ast.SelectorExpr]*types.Selection{}, Instances: map[*ast.Ident]types.Instance{}, Implicits: map[ast.Node]types.Object{},
-	}
+	c.info = newInfo()
 	var errs []types.Error
 	last := c.lastExpr()
 	conf := types.Config{Importer: s.importer, Sizes: types.SizesFor("gc", "amd64"), Error: func(err error) {
@@ -288,9 +290,11 @@ func hoistedNames(items []item) map[string]bool {
 			}
 		}
 	}
-	hoisted := map[string]bool{}
+	hoisted := mutual(items)
 	for _, it := range items {
-		if it.kind == varItem || it.kind == stmtItem && defines(it.text) {
+		if it.carries != "" {
+			hoisted[it.text] = true
+		} else if it.kind == varItem || it.kind == stmtItem && defines(it.text) {
 			m := declaration.FindStringSubmatch(it.text)
 			if m == nil {
 				continue
@@ -303,6 +307,29 @@ func hoistedNames(items []item) map[string]bool {
 		}
 	}
 	return hoisted
+}
+
+// mutual returns the var items of a cell in which one uses a variable that a later one declares: as in a program, their
+// order is that of their dependencies.
+func mutual(items []item) map[string]bool {
+	later, all, found := map[string]bool{}, map[string]bool{}, false
+	for _, it := range slices.Backward(items) {
+		m := declaration.FindStringSubmatch(it.text)
+		if it.kind != varItem || m == nil {
+			continue
+		}
+		all[it.text] = true
+		for _, t := range scan(it.text) {
+			found = found || later[t.lit]
+		}
+		for _, name := range strings.Split(m[1], ",") {
+			later[strings.TrimSpace(name)] = true
+		}
+	}
+	if !found {
+		return map[string]bool{}
+	}
+	return all
 }
 
 // defines reports whether a statement is a short variable declaration.

@@ -23,6 +23,8 @@ type item struct {
 	name string // of a function; "" for methods and everything else
 	recv string // a method's base type
 
+	carries string // variable that a varItem of ours moves to the new version of its type
+
 	cell, line, col int // position of text[0], 1-based
 }
 

@@ -96,7 +96,7 @@ var printers = map[string]bool{
 func (l *lowering) expression(st *ast.ExprStmt, last bool) string {
 	text := l.render(st.Pos(), st.End(), l.s.fset)
 	tv := l.c.info.Types[st.X]
-	if tv.IsVoid() || tv.Type == nil || l.isPrinter(st.X) {
+	if tv.IsVoid() || tv.Type == nil || isPrinterCall(l.c.info, st.X) {
 		return text
 	}
 	if tv.IsNil() || tv.IsType() {
@@ -135,7 +135,8 @@ func isError(t types.Type) bool {
 	return types.Identical(t, types.Universe.Lookup("error").Type())
 }
 
-func (l *lowering) isPrinter(e ast.Expr) bool {
+// isPrinterCall reports whether e calls one of the printers.
+func isPrinterCall(info *types.Info, e ast.Expr) bool {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
 		return false
@@ -144,6 +145,6 @@ func (l *lowering) isPrinter(e ast.Expr) bool {
 	if !ok {
 		return false
 	}
-	f, ok := l.c.info.Uses[sel.Sel].(*types.Func)
+	f, ok := info.Uses[sel.Sel].(*types.Func)
 	return ok && printers[f.FullName()]
 }

@@ -40,8 +40,7 @@ type yaegi struct {
 	stderr *panicFilter
 	cancel *canceller
 
-	mu      sync.Mutex // guards scope
-	scope   *scope
+	front
 	aliases map[string]bool // packages that the interpreter has imported
 	known   Symbols
 	code    map[int]string // source of each cell, for tracebacks
@@ -53,7 +52,7 @@ func NewYaegi(o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := &yaegi{scope: s, stderr: &panicFilter{w: o.Stderr}, aliases: map[string]bool{}, known: o.Symbols, code: map[int]string{}}
+	y := &yaegi{front: front{scope: s}, stderr: &panicFilter{w: o.Stderr}, aliases: map[string]bool{}, known: o.Symbols, code: map[int]string{}}
 	y.rt = newRuntime(o.Stderr)
 	y.interp = interp.New(interp.Options{Stdin: o.Stdin, Stdout: o.Stdout, Stderr: y.stderr, Unrestricted: true})
 	if y.cancel, err = newCanceller(y.interp); err != nil {
@@ -75,14 +74,6 @@ func NewYaegi(o Options) (Engine, error) {
 	}
 	_, err = y.interp.Eval(`import rt__ "skep/cell/rt"`)
 	return y, err
-}
-
-// Check reports what is wrong with a cell without running it.
-func (y *yaegi) Check(code string) error {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	_, err := y.scope.check(code, 0)
-	return err
 }
 
 // Run checks, lowers and runs a cell.
@@ -255,19 +246,6 @@ func interrupted(detail string) error {
 		msg += "; " + detail
 	}
 	return &Error{Name: "interrupted", Value: msg, Traceback: []string{red(msg)}, Cause: context.Canceled}
-}
-
-// Vars lists the session's variables.
-func (y *yaegi) Vars() []Var {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	var vars []Var
-	for _, name := range y.scope.order {
-		if v, ok := y.scope.objects[name].(*types.Var); ok {
-			vars = append(vars, Var{name, types.TypeString(v.Type(), shortNames)})
-		}
-	}
-	return vars
 }
 
 // shortNames writes packages as users do.
