@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
+	"skep/cmd/skep/bind"
 	"skep/kernel"
 	"skep/kernel/wire"
 )
@@ -24,11 +27,15 @@ import (
 func cmdKernel(ctx context.Context, args []string, io stdio) error {
 	fs := flag.NewFlagSet("kernel", flag.ContinueOnError)
 	file := fs.String("f", "", "connection `file` that the Jupyter server wrote")
+	engine := engineFlag(fs)
 	if _, err := parse(fs, args, io, 0, 0); err != nil {
 		return err
 	}
 	if *file == "" {
 		return fmt.Errorf("%w: -f FILE is missing; Jupyter starts this command itself, see `skep install`", errUsage)
+	}
+	if !slices.Contains(bind.Engines, *engine) {
+		return fmt.Errorf("%w: no engine %q: there are %s", errUsage, *engine, strings.Join(bind.Engines, " and "))
 	}
 	connection, err := wire.ReadConnection(*file)
 	if err != nil {
@@ -45,7 +52,7 @@ func cmdKernel(ctx context.Context, args []string, io stdio) error {
 		return err
 	}
 	server, err := kernel.New(front, kernel.Options{
-		Session: id, Child: []string{self, "session"}, Version: version, History: historyFile(), Log: logger,
+		Session: id, Child: []string{self, "session", "--engine", *engine}, Version: version, History: historyFile(), Log: logger,
 	})
 	if err != nil {
 		return errors.Join(err, front.Close(0))

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"skep/cmd/skep/bind"
@@ -13,7 +14,9 @@ import (
 
 // cmdSession runs the cells of one kernel, which starts it; see kernel/session.
 func cmdSession(_ context.Context, args []string, io stdio) error {
-	if _, err := parse(flag.NewFlagSet("session", flag.ContinueOnError), args, io, 0, 0); err != nil {
+	fs := flag.NewFlagSet("session", flag.ContinueOnError)
+	engine := engineFlag(fs)
+	if _, err := parse(fs, args, io, 0, 0); err != nil {
 		return err
 	}
 	ended := make(chan os.Signal, 1)
@@ -23,9 +26,14 @@ func cmdSession(_ context.Context, args []string, io stdio) error {
 		bind.Close()
 		os.Exit(0)
 	}()
-	b, err := bind.Session()
+	b, err := bind.Session(*engine)
 	if err != nil {
 		return err
 	}
 	return session.Main(b)
+}
+
+// engineFlag declares which cell engine runs the cells; yaegi is the default until the vm has shown itself.
+func engineFlag(fs *flag.FlagSet) *string {
+	return fs.String("engine", bind.Engines[0], "cell `engine`: "+strings.Join(bind.Engines, " or "))
 }

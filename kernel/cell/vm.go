@@ -99,9 +99,10 @@ func must[T any](v T, err error) T { check(err); return v }`
 	return nil
 }
 
-// create makes an imported package and what it imports known to the program; one with source is built.
+// create makes an imported package known to the program; one with source is built. A package that is only mentioned by
+// another one's export data is not complete and waits until a cell imports it.
 func (e *vmEngine) create(p *types.Package) {
-	if e.created[p] {
+	if e.created[p] || !p.Complete() {
 		return
 	}
 	e.created[p] = true

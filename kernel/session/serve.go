@@ -46,7 +46,10 @@ func Serve(b Binding, in io.Reader, out io.Writer) error {
 	os.Stdout, os.Stderr = c.stdio.streams[0].w, c.stdio.streams[1].w
 	display.Connect(c)
 	defer display.Connect(nil)
-	c.engine, err = cell.NewYaegi(cell.Options{
+	if b.Engine == nil {
+		b.Engine = cell.NewYaegi
+	}
+	c.engine, err = b.Engine(cell.Options{
 		Symbols: b.Symbols, Types: b.Types, Stdin: (*input)(c),
 		Stdout: c.stdio.writer(0), Stderr: c.stdio.writer(1),
 		OSStdout: os.Stdout, OSStderr: os.Stderr,

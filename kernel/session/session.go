@@ -23,6 +23,9 @@ type Binding struct {
 	Symbols cell.Symbols   // compiled packages that cells may import
 	Types   types.Importer // their types
 
+	// Engine makes the cell engine. Nil: cell.NewYaegi.
+	Engine func(cell.Options) (cell.Engine, error)
+
 	// Context prepares the context of one cell, so that long work in it can report progress on a display; done is
 	// called when the cell has ended. Nil: the context is used as it is.
 	Context func(ctx context.Context) (cellCtx context.Context, done func())

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"io"
 	"reflect"
+	"strings"
 
 	"github.com/traefik/yaegi/stdlib"
 	"github.com/traefik/yaegi/stdlib/syscall"
@@ -18,6 +20,7 @@ import (
 	"github.com/traefik/yaegi/stdlib/unsafe"
 	"golang.org/x/tools/go/gcexportdata"
 
+	"skep/kernel/cell"
 	"skep/kernel/session"
 )
 
@@ -32,13 +35,25 @@ var libraryTypes []byte
 //go:embed skep.types.zip
 var skepTypes []byte
 
-// Session returns what cells can use.
-func Session() (session.Binding, error) {
+// Engines are the names of the cell engines, the default one first.
+var Engines = []string{"yaegi", "vm"}
+
+// Session returns what cells can use, for one of [Engines].
+func Session(engine string) (session.Binding, error) {
 	imports, err := newPackages()
 	if err != nil {
 		return session.Binding{}, err
 	}
-	return session.Binding{Symbols: allSymbols(), Types: imports, Context: withProgress, Render: renderPlot}, nil
+	b := session.Binding{Symbols: allSymbols(), Types: imports, Context: withProgress, Render: renderPlot, Engine: cell.NewYaegi}
+	switch engine {
+	case "yaegi":
+		return b, nil
+	case "vm":
+		b.Engine = cell.NewVM
+		b.Types, err = cell.NewLibrary(imports.open)
+		return b, err
+	}
+	return b, fmt.Errorf("no engine %q: there are %s", engine, strings.Join(Engines, " and "))
 }
 
 // allSymbols joins the tables. What unrestricted adds is what a notebook needs: processes, the real environment, exit.
@@ -87,6 +102,16 @@ func (p *packages) Import(path string) (*types.Package, error) {
 	if pkg := p.loaded[path]; pkg != nil && pkg.Complete() {
 		return pkg, nil
 	}
+	r, err := p.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return gcexportdata.Read(r, p.fset, p.loaded, path)
+}
+
+// open returns the export data of a package.
+func (p *packages) open(path string) (io.ReadCloser, error) {
 	f := p.files[path]
 	if f == nil {
 		return nil, fmt.Errorf("package %q is not available in notebooks: they know the standard library, gonum (floats, mat, stat, plot) and skep", path)
@@ -95,6 +120,5 @@ func (p *packages) Import(path string) (*types.Package, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bind: types of %s: %w", path, err)
 	}
-	defer r.Close()
-	return gcexportdata.Read(r, p.fset, p.loaded, path)
+	return r, nil
 }

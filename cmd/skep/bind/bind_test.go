@@ -103,7 +103,7 @@ func TestTypesMatchTheProgram(t *testing.T) {
 // TestNotebooksCheck type-checks every notebook of the repository, cell after cell, without running them: each cell is
 // put behind all cells before it.
 func TestNotebooksCheck(t *testing.T) {
-	b, err := Session()
+	b, err := Session("yaegi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,13 +153,19 @@ func isExpression(source string) bool {
 	return !strings.Contains(source, ":=") && !strings.Contains(source, "import") && !strings.Contains(source, "(ctx")
 }
 
-// TestCellsUsePackages runs cells over the bound packages.
+// TestCellsUsePackages runs cells over the bound packages, in both engines.
 func TestCellsUsePackages(t *testing.T) {
-	b, err := Session()
+	for _, engine := range Engines {
+		t.Run(engine, func(t *testing.T) { cellsUsePackages(t, engine) })
+	}
+}
+
+func cellsUsePackages(t *testing.T, engine string) {
+	b, err := Session(engine)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := cell.NewYaegi(cell.Options{Symbols: b.Symbols, Types: b.Types, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
+	e, err := b.Engine(cell.Options{Symbols: b.Symbols, Types: b.Types, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
