@@ -13,19 +13,22 @@ import (
 // readPrompts brings the prompts of the swarms' agents into the cache: parents, then the shared phrasings, then the ways
 // of thinking, each level in one pass over all swarms that have not read theirs.
 func (r *Round) readPrompts(ctx context.Context, swarms []*Swarm) error {
-	// Parents first, also of swarms that have read: a round of another branch may have pushed a program out.
-	if err := r.search.readPrograms(ctx, parentsOf(swarms)); err != nil {
-		return err
-	}
-	swarms = slices.DeleteFunc(slices.Clone(swarms), func(sw *Swarm) bool { return sw.cached >= readIn })
-	if len(swarms) == 0 {
-		return nil
-	}
 	start := time.Now()
 	tell := func(done int) {
 		report(ctx, Event{Round: r.n, Stage: "read", Swarm: -1, Done: done, Total: 3, Unit: "levels", Took: time.Since(start)})
 	}
-	agents := agentsOf(swarms)
+	unread := slices.DeleteFunc(slices.Clone(swarms), func(sw *Swarm) bool { return sw.cached >= readIn })
+	if len(unread) > 0 {
+		tell(0)
+	}
+	// Parents first, also of swarms that have read: a round of another branch may have pushed a program out.
+	if err := r.search.readPrograms(ctx, parentsOf(swarms)); err != nil {
+		return err
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	agents := agentsOf(unread)
 	tell(1)
 	if err := r.readPhrases(ctx, agents); err != nil {
 		return err
@@ -35,7 +38,7 @@ func (r *Round) readPrompts(ctx context.Context, swarms []*Swarm) error {
 		return err
 	}
 	tell(3)
-	for _, sw := range swarms {
+	for _, sw := range unread {
 		sw.cached = readIn
 	}
 	r.spent("read", -1, start)
