@@ -171,8 +171,8 @@ func (q *queue) put(ctx context.Context, i int, result judge.Result, fail func(e
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.results[i] = result
-	report(ctx, Event{Round: q.round.n, Stage: "evaluate", Swarm: q.batch[i].program.Swarm, Done: q.done(), Total: len(q.batch), Unit: "programs",
-		Text: string(result.Outcome), Took: time.Since(q.start)})
+	report(ctx, Event{Round: q.round.n, Stage: "evaluate", Swarm: -1, Done: q.done(), Total: len(q.batch), Unit: "programs",
+		Text: fmt.Sprintf("%s: %s", q.batch[i].program.Kind, result.Outcome), Took: time.Since(q.start)})
 	for q.settled < len(q.batch) && q.results[q.settled].Outcome != "" {
 		if err := q.settle(ctx, q.settled); err != nil {
 			fail(err)
