@@ -4,16 +4,19 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Connection is the content of a Jupyter connection file. Field names are Jupyter's.
 type Connection struct {
 	Transport       string `json:"transport"` // "tcp" or "ipc"
-	IP              string `json:"ip"`        // host; with ipc the path prefix
+	IP              string `json:"ip"`        // host, "*" for all; with ipc the path prefix
 	ShellPort       int    `json:"shell_port"`
 	IOPubPort       int    `json:"iopub_port"`
 	StdinPort       int    `json:"stdin_port"`
@@ -30,7 +33,7 @@ func ReadConnection(path string) (Connection, error) {
 	if err != nil {
 		return Connection{}, fmt.Errorf("connection file: %w", err)
 	}
-	var c Connection
+	c := Connection{Transport: "tcp", IP: "127.0.0.1", SignatureScheme: "hmac-sha256"} // what the file leaves out
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Connection{}, fmt.Errorf("connection file %s: %w", path, err)
 	}
@@ -44,8 +47,8 @@ func (c Connection) check() error {
 	if c.Transport != "tcp" && c.Transport != "ipc" {
 		return fmt.Errorf("transport %q: only tcp and ipc are known", c.Transport)
 	}
-	if c.Key != "" && c.SignatureScheme != "hmac-sha256" {
-		return fmt.Errorf("signature_scheme %q: only hmac-sha256 is known", c.SignatureScheme)
+	if c.Key != "" && schemes[c.SignatureScheme] == nil {
+		return fmt.Errorf("signature_scheme %q: known are %s", c.SignatureScheme, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
 	}
 	for name, port := range map[string]int{"shell_port": c.ShellPort, "iopub_port": c.IOPubPort, "stdin_port": c.StdinPort, "control_port": c.ControlPort, "hb_port": c.HBPort} {
 		if port <= 0 || port > 65535 {
@@ -60,7 +63,20 @@ func (c Connection) Endpoint(port int) string {
 	if c.Transport == "ipc" {
 		return fmt.Sprintf("ipc://%s-%d", c.IP, port)
 	}
-	return "tcp://" + net.JoinHostPort(c.IP, strconv.Itoa(port))
+	host := c.IP
+	if host == "*" { // ZeroMQ's name for all interfaces; Go's is empty
+		host = ""
+	}
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(port))
+}
+
+// Signer returns the signer of the connection's key and scheme.
+func (c Connection) Signer() *Signer {
+	s := NewSigner(c.Key)
+	if h := schemes[c.SignatureScheme]; h != nil {
+		s.hash = h
+	}
+	return s
 }
 
 // NewConnection returns a loopback connection on five free ports with a random key. The ports are free when it

@@ -3,12 +3,17 @@ package wire
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/md5"  // only where a connection file asks for it
+	"crypto/sha1" // the same
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,17 +66,24 @@ var delimiter = []byte("<IDS|MSG>")
 // maxSignatures is how many signatures the replay check remembers; over it a random tenth is forgotten (jupyter_client's rule).
 const maxSignatures = 65536
 
-// Signer signs and checks messages of one connection with HMAC-SHA256. It is safe for concurrent use.
+// Signer signs and checks messages of one connection. It is safe for concurrent use.
 type Signer struct {
-	key []byte
+	key  []byte
+	hash func() hash.Hash
 
 	mu   sync.Mutex
 	seen map[string]struct{}
 }
 
-// NewSigner returns a signer for a connection file's key. An empty key turns signing and the replay check off.
+// NewSigner returns a signer with HMAC-SHA256 for a key. An empty key turns signing and the replay check off.
 func NewSigner(key string) *Signer {
-	return &Signer{key: []byte(key), seen: map[string]struct{}{}}
+	return &Signer{key: []byte(key), hash: sha256.New, seen: map[string]struct{}{}}
+}
+
+// schemes are the signature schemes that a connection file may name. Jupyter writes hmac-sha256 unless told otherwise.
+var schemes = map[string]func() hash.Hash{
+	"hmac-md5": md5.New, "hmac-sha1": sha1.New, "hmac-sha224": sha256.New224, "hmac-sha256": sha256.New,
+	"hmac-sha384": sha512.New384, "hmac-sha512": sha512.New,
 }
 
 // Decode checks frames (identities, delimiter, signature, header, parent header, metadata, content, buffers) and
@@ -87,9 +99,14 @@ func (s *Signer) Decode(frames [][]byte) (*Message, error) {
 	if at < 0 || len(frames) < at+6 {
 		return nil, fmt.Errorf("%w: %d frames, delimiter at %d", ErrMalformed, len(frames), at)
 	}
-	parts := frames[at+2 : at+6]
+	parts := slices.Clone(frames[at+2 : at+6])
 	if err := s.check(frames[at+1], parts); err != nil {
 		return nil, err
+	}
+	for i := 1; i < len(parts); i++ { // some clients write null for what they leave out
+		if b := bytes.TrimSpace(parts[i]); len(b) == 0 || string(b) == "null" {
+			parts[i] = []byte("{}")
+		}
 	}
 	m := &Message{
 		Identities: frames[:at], RawHeader: parts[0], Parent: parts[1], Metadata: parts[2], Content: parts[3],
@@ -139,7 +156,7 @@ func (s *Signer) check(signature []byte, parts [][]byte) error {
 
 // sign returns the hexadecimal HMAC over the four JSON parts.
 func (s *Signer) sign(parts [][]byte) []byte {
-	h := hmac.New(sha256.New, s.key)
+	h := hmac.New(s.hash, s.key)
 	for _, p := range parts {
 		h.Write(p)
 	}

@@ -78,7 +78,7 @@ func TestConnectionFile(t *testing.T) {
 		t.Errorf("read %+v, %v; wrote %+v", got, err, c)
 	}
 	for name, change := range map[string]func(*Connection){
-		"transport": func(c *Connection) { c.Transport = "udp" }, "port": func(c *Connection) { c.HBPort = 0 }, "scheme": func(c *Connection) { c.SignatureScheme = "hmac-md5" },
+		"transport": func(c *Connection) { c.Transport = "udp" }, "port": func(c *Connection) { c.HBPort = 0 }, "scheme": func(c *Connection) { c.SignatureScheme = "hmac-crc32" },
 	} {
 		bad := c
 		change(&bad)

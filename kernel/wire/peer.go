@@ -19,6 +19,7 @@ const (
 	handshakeTimeout = 10 * time.Second
 	writeTimeout     = 20 * time.Second // one write that makes no progress this long ends the connection
 	queueBytes       = 128 << 20        // bytes waiting for one peer; one larger message is still taken when the queue is empty
+	paceBytes        = 1 << 20          // Socket.Wait lets no more than this pile up for the fastest peer
 	readyLimit       = 4 << 10          // bytes of the handshake's READY command
 )
 
@@ -33,11 +34,15 @@ type peer struct {
 	queued int // bytes in queue and in the write under way
 	closed bool
 
+	sent func() // called after each write
+
 	topics map[string]int // subscription → count; used by publishers only, under mu
 }
 
 // shake does the ZMTP handshake on conn as a socket of the given type and returns the peer. It closes conn on failure.
-func shake(conn net.Conn, typ zmq4.SocketType, identity string, server bool) (*peer, error) {
+//
+// sent is called whenever something has been written.
+func shake(conn net.Conn, typ zmq4.SocketType, identity string, server bool, sent func()) (*peer, error) {
 	_ = conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	z, err := zmq4.Open(&handshake{Conn: conn}, null.Security(), typ, zmq4.SocketIdentity(identity), server, nil)
 	if err != nil {
@@ -45,7 +50,7 @@ func shake(conn net.Conn, typ zmq4.SocketType, identity string, server bool) (*p
 		return nil, fmt.Errorf("wire: handshake with %s: %w", conn.RemoteAddr(), err)
 	}
 	_ = conn.SetDeadline(time.Time{})
-	p := &peer{conn: conn, identity: z.Peer.Meta["Identity"], topics: map[string]int{}}
+	p := &peer{conn: conn, identity: z.Peer.Meta["Identity"], sent: sent, topics: map[string]int{}}
 	p.wake = sync.NewCond(&p.mu)
 	go p.write()
 	return p, nil
@@ -125,7 +130,15 @@ func (p *peer) write() {
 		}
 		p.wake.Broadcast()
 		p.mu.Unlock()
+		p.sent()
 	}
+}
+
+// behind reports whether so much waits for the peer that a sender should wait too.
+func (p *peer) behind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queued > paceBytes
 }
 
 // writeAll writes b in pieces, each with its own deadline, so that a slow reader lives and a stopped one does not.
@@ -217,6 +230,12 @@ func (p *peer) subscription(frames [][]byte) (topic string, added bool) {
 		}
 	}
 	return "", false
+}
+
+func (p *peer) subscribes() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.topics) > 0
 }
 
 // wants reports whether the peer subscribed to a prefix of topic.

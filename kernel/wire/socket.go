@@ -41,6 +41,7 @@ type Socket struct {
 	listener net.Listener // nil when connected
 	received chan [][]byte
 	done     chan struct{}
+	moved    chan struct{} // holds a token after a peer was written to or left
 
 	mu     sync.Mutex
 	peers  map[string]*peer // by identity; ours when the peer gave none
@@ -84,11 +85,11 @@ func Dial(ctx context.Context, kind Kind, endpoint, identity string) (*Socket, e
 	if err != nil {
 		return nil, fmt.Errorf("wire: connect to %s: %w", endpoint, err)
 	}
-	p, err := shake(conn, zmq4.SocketType(kind), identity, false)
+	s := newSocket(kind)
+	p, err := shake(conn, zmq4.SocketType(kind), identity, false, s.move)
 	if err != nil {
 		return nil, err
 	}
-	s := newSocket(kind)
 	s.peers[""] = p
 	go func() {
 		p.read(func(frames [][]byte) { s.deliver(frames) })
@@ -98,7 +99,9 @@ func Dial(ctx context.Context, kind Kind, endpoint, identity string) (*Socket, e
 }
 
 func newSocket(kind Kind) *Socket {
-	return &Socket{kind: kind, received: make(chan [][]byte, 16), done: make(chan struct{}), peers: map[string]*peer{}}
+	return &Socket{
+		kind: kind, received: make(chan [][]byte, 16), done: make(chan struct{}), moved: make(chan struct{}, 1), peers: map[string]*peer{},
+	}
 }
 
 func splitEndpoint(endpoint string) (network, addr string, err error) {
@@ -153,7 +156,7 @@ func (s *Socket) accept() {
 }
 
 func (s *Socket) serve(conn net.Conn) {
-	p, err := shake(conn, zmq4.SocketType(s.kind), "", true)
+	p, err := shake(conn, zmq4.SocketType(s.kind), "", true, s.move)
 	if err != nil {
 		return
 	}
@@ -199,6 +202,47 @@ func (s *Socket) remove(id string, p *peer) {
 	if s.peers[id] == p {
 		delete(s.peers, id)
 	}
+	s.move()
+}
+
+func (s *Socket) move() {
+	select {
+	case s.moved <- struct{}{}:
+	default:
+	}
+}
+
+// Wait returns when some peer has room for more, there is none, the socket closes or cancel is closed; peers of a Publish
+// socket count when they subscribe. A sender that can wait calls it first: then a slow peer slows the sender and loses nothing, as long as it is the
+// fastest, and one that stands still loses its connection without holding up the others.
+func (s *Socket) Wait(cancel <-chan struct{}) {
+	defer s.move() // wakes the next who waits
+	for s.crowded() {
+		select {
+		case <-s.moved:
+		case <-s.done:
+			return
+		case <-cancel:
+			return
+		}
+	}
+}
+
+// crowded reports whether every peer is behind.
+func (s *Socket) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counted := 0
+	for _, p := range s.peers {
+		if s.kind == Publish && !p.subscribes() {
+			continue
+		}
+		if !p.behind() {
+			return false
+		}
+		counted++
+	}
+	return counted > 0
 }
 
 func (s *Socket) deliver(frames [][]byte) {
