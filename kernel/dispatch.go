@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"skep/kernel/wire"
 )
@@ -15,6 +16,7 @@ type request struct {
 	channel Channel
 	msg     *wire.Message
 	aborted bool // a cell before it failed
+	failed  bool // what waits behind it is not to run
 
 	// Of execute requests:
 	id       uint64 // the session's id for it
@@ -53,12 +55,19 @@ var handlers = map[string]handler{
 	"debug_request":       (*Server).debug,
 }
 
+// abortDelay is how long the reply of a failed cell waits for the requests sent before it: "run all" sends one cell
+// after the other, and the first may fail before the last has arrived.
+const abortDelay = 50 * time.Millisecond
+
 // handle wraps one request in busy and idle.
 func (s *Server) handle(ctx context.Context, r *request) {
+	if r.channel == Shell && r.msg.Header.MsgType == "execute_request" {
+		s.begin(r)
+	}
 	s.status(r, "busy")
 	s.answer(ctx, r)
 	s.status(r, "idle")
-	if s.closing.Load() && r.msg.Header.MsgType == "shutdown_request" {
+	if s.isEnding() && r.msg.Header.MsgType == "shutdown_request" {
 		s.once.Do(func() { close(s.quit) })
 	}
 }
@@ -82,6 +91,10 @@ func (s *Server) answer(ctx context.Context, r *request) {
 		return
 	}
 	s.pump.flush()
+	if r.failed {
+		time.Sleep(abortDelay)
+		s.queue.abort()
+	}
 	s.sendTo(r.channel, r, strings.TrimSuffix(r.msg.Header.MsgType, "_request")+"_reply", content)
 	if r.msg.Header.MsgType == "shutdown_request" {
 		s.publish(r, "shutdown_reply", reply)
@@ -119,7 +132,7 @@ func (s *Server) shutdown(_ context.Context, r *request) (object, error) {
 	if err := r.decode(&req); err != nil {
 		return nil, err
 	}
-	s.closing.Store(true)
+	s.end()
 	s.session().Close()
 	return object{"status": "ok", "restart": req.Restart}, nil
 }

@@ -35,6 +35,9 @@ type FrontEnd interface {
 	Recv(ctx context.Context, ch Channel) (*wire.Message, error)
 	// Send queues a message. On IOPub Identities holds the topic.
 	Send(ch Channel, m *wire.Message) error
+	// Wait returns when the channel can take more without piling it up, or when cancel is closed. The fastest client sets
+	// the pace, so that one that has stopped holds up nobody.
+	Wait(ch Channel, cancel <-chan struct{})
 	// Close ends the connection after giving queued messages up to drain time to leave.
 	Close(drain time.Duration) error
 }

@@ -24,7 +24,7 @@ func orTrue(b *bool) bool { return b == nil || *b }
 // execute runs a cell: execute_input, the outputs, an error if it fails, the reply. Runs on the shell goroutine only.
 func (s *Server) execute(ctx context.Context, r *request) (object, error) {
 	if r.channel != Shell {
-		return nil, errors.New("execute_request belongs on the shell channel")
+		return s.refused(r, errors.New("execute_request belongs on the shell channel"))
 	}
 	if r.aborted {
 		reply := errorReply("aborted", "a cell before it failed", []string{})
@@ -33,7 +33,7 @@ func (s *Server) execute(ctx context.Context, r *request) (object, error) {
 	}
 	var req executeRequest
 	if err := r.decode(&req); err != nil {
-		return nil, err
+		return s.refused(r, err)
 	}
 	r.silent = req.Silent
 	store := !req.Silent && orTrue(req.StoreHistory)
@@ -49,7 +49,7 @@ func (s *Server) execute(ctx context.Context, r *request) (object, error) {
 		return executed(r, nil), nil
 	}
 	reply := s.run(ctx, r, req)
-	if store {
+	if store && !empty {
 		s.history.add(s.count, req.Code)
 	}
 	if reply.Error == nil {
@@ -59,12 +59,20 @@ func (s *Server) execute(ctx context.Context, r *request) (object, error) {
 	content := errorReply(f.Name, f.Value, f.Traceback)
 	if !req.Silent {
 		s.publish(r, "error", object{"ename": f.Name, "evalue": f.Value, "traceback": f.Traceback})
-		if orTrue(req.StopOnError) {
-			s.queue.abort()
-		}
+		r.failed = orTrue(req.StopOnError)
 	}
 	content["execution_count"] = r.count
 	return content, nil
+}
+
+// refused is the reply to a request that is no cell at all.
+func (s *Server) refused(r *request, err error) (object, error) {
+	f := errorReply("KernelError", err.Error(), []string{err.Error()})
+	if r.channel == Shell {
+		s.publish(r, "error", object{"ename": f["ename"], "evalue": f["evalue"], "traceback": f["traceback"]})
+		f["execution_count"] = s.count
+	}
+	return f, nil
 }
 
 func executed(r *request, expressions map[string]json.RawMessage) object {
@@ -77,10 +85,7 @@ func executed(r *request, expressions map[string]json.RawMessage) object {
 // run hands the cell to the session; when that dies, a new one takes its place and the cell fails with what happened.
 func (s *Server) run(ctx context.Context, r *request, req executeRequest) session.Reply {
 	child := s.session()
-	s.mu.Lock()
-	r.id = child.NewID()
-	s.running = r
-	s.mu.Unlock()
+	s.cells.add(r)
 	reply, err := child.Execute(ctx, r.id, session.Request{
 		Code: req.Code, Number: r.count, AllowStdin: orTrue(req.AllowStdin), UserExpressions: req.UserExpressions,
 	})
@@ -100,7 +105,7 @@ func (s *Server) replace(ctx context.Context, died *session.Died) *session.Failu
 	const red, plain = "\x1b[31m", "\x1b[0m"
 	f := &session.Failure{Name: "SessionDied", Value: died.Cause}
 	f.Traceback = []string{red + died.Error() + plain}
-	if s.closing.Load() { // we ended it ourselves
+	if s.isEnding() { // we ended it ourselves
 		return f
 	}
 	s.options.Log.Printf("%v\n%s", died, died.Tail)

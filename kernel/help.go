@@ -2,14 +2,24 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"unicode/utf8"
 
 	"skep/kernel/cell"
+	"skep/kernel/session"
 )
 
 type codeRequest struct {
 	Code      string `json:"code"`
-	CursorPos int    `json:"cursor_pos"` // in code points
+	CursorPos *int   `json:"cursor_pos"` // in code points; nil: the end
+}
+
+// cursor returns the byte offset that the request asks about.
+func (q codeRequest) cursor() int {
+	if q.CursorPos == nil {
+		return len(q.Code)
+	}
+	return byteOffset(q.Code, *q.CursorPos)
 }
 
 // byteOffset returns the byte offset of code point n of s.
@@ -28,7 +38,11 @@ func (s *Server) complete(ctx context.Context, r *request) (object, error) {
 	if err := r.decode(&req); err != nil {
 		return nil, err
 	}
-	c, err := s.session().Complete(ctx, req.Code, byteOffset(req.Code, req.CursorPos))
+	c, err := s.session().Complete(ctx, req.Code, req.cursor())
+	var died *session.Died
+	if errors.As(err, &died) { // the next cell starts a new session and says so; typing goes on meanwhile
+		c, err = session.Completion{Start: req.cursor(), End: req.cursor()}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +63,9 @@ func (s *Server) inspect(ctx context.Context, r *request) (object, error) {
 	if err := r.decode(&req); err != nil {
 		return nil, err
 	}
-	i, err := s.session().Inspect(ctx, req.Code, byteOffset(req.Code, req.CursorPos))
-	if err != nil {
+	i, err := s.session().Inspect(ctx, req.Code, req.cursor())
+	var died *session.Died
+	if err != nil && !errors.As(err, &died) {
 		return nil, err
 	}
 	data := object{}

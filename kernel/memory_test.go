@@ -78,6 +78,8 @@ func (m *memory) Send(ch Channel, msg *wire.Message) error {
 	return nil
 }
 
+func (m *memory) Wait(Channel, <-chan struct{}) {}
+
 func (m *memory) Close(time.Duration) error {
 	close(m.ended)
 	return nil

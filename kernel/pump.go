@@ -21,11 +21,16 @@ const (
 type pump struct {
 	send func(parent *request, msgType string, content json.RawMessage)
 
-	mu     sync.Mutex
-	parent *request // of the pending text
-	name   string   // stream of the pending text
+	mu      sync.Mutex
+	pending []*pendingText // at most one for each cell
+	timer   *time.Timer
+}
+
+// pendingText is text of one stream of one cell that waits for more.
+type pendingText struct {
+	parent *request
+	name   string
 	text   strings.Builder
-	timer  *time.Timer
 }
 
 func newPump(send func(*request, string, json.RawMessage)) *pump { return &pump{send: send} }
@@ -60,16 +65,30 @@ func (p *pump) stream(parent *request, name, text string) {
 			parent.streamed = streamLimit + 1
 		}
 	}
-	if p.parent != parent || p.name != name {
-		p.flushLocked()
+	t := p.of(parent)
+	if t.name != name {
+		p.sendText(t)
 	}
-	p.parent, p.name = parent, name
-	p.text.WriteString(text)
-	if p.text.Len() >= streamBytes {
-		p.flushLocked()
-	} else if p.timer == nil {
+	t.name = name
+	t.text.WriteString(text)
+	if t.text.Len() >= streamBytes {
+		p.sendText(t)
+	}
+	if p.timer == nil {
 		p.timer = time.AfterFunc(streamDelay, p.flush)
 	}
+}
+
+// of returns the pending text of a cell. The lines of cells that print at the same time are not torn into single messages.
+func (p *pump) of(parent *request) *pendingText {
+	for _, t := range p.pending {
+		if t.parent == parent {
+			return t
+		}
+	}
+	t := &pendingText{parent: parent}
+	p.pending = append(p.pending, t)
+	return t
 }
 
 // flush sends pending text.
@@ -84,13 +103,20 @@ func (p *pump) flushLocked() {
 		p.timer.Stop()
 		p.timer = nil
 	}
-	if p.text.Len() == 0 {
+	for _, t := range p.pending {
+		p.sendText(t)
+	}
+	p.pending = nil
+}
+
+func (p *pump) sendText(t *pendingText) {
+	if t.text.Len() == 0 {
 		return
 	}
-	content, err := json.Marshal(map[string]string{"name": p.name, "text": p.text.String()})
-	p.text.Reset()
+	content, err := json.Marshal(map[string]string{"name": t.name, "text": t.text.String()})
+	t.text.Reset()
 	if err == nil {
-		p.send(p.parent, "stream", content)
+		p.send(t.parent, "stream", content)
 	}
 }
 

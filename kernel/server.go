@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,11 +36,14 @@ type Server struct {
 	queue   *queue // shell requests that wait
 	quit    chan struct{}
 	once    sync.Once
-	closing atomic.Bool // the session's end is wanted
+	ending  chan struct{} // closed when the session's end is wanted
+	end     func()        // closes it
+
+	cells executions
 
 	mu      sync.Mutex
-	child   *session.Process
-	running *request // the execute request under way
+	child   *session.Process // nil until the first has started
+	running uint64           // child's id for the execute request under way or last
 
 	count int // executions; the shell goroutine's
 }
@@ -58,7 +60,8 @@ func New(front FrontEnd, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, front: front, history: h, queue: newQueue(), quit: make(chan struct{})}
+	s := &Server{options: o, front: front, history: h, queue: newQueue(), quit: make(chan struct{}), ending: make(chan struct{})}
+	s.end = sync.OnceFunc(func() { close(s.ending) })
 	s.pump = newPump(func(parent *request, msgType string, content json.RawMessage) {
 		s.publishRaw(parent, msgType, content)
 	})
@@ -85,7 +88,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-s.quit:
 	case <-ctx.Done():
 	}
-	s.closing.Store(true)
+	s.end()
 	s.session().Close()
 	s.pump.flush()
 	if ctx.Err() != nil {
@@ -100,10 +103,21 @@ func (s *Server) startChild(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kernel: %w", err)
 	}
+	s.cells.clear()
 	s.mu.Lock()
-	s.child = p
+	s.child, s.running = p, 0
 	s.mu.Unlock()
 	return nil
+}
+
+// isEnding reports whether the session's end is wanted.
+func (s *Server) isEnding() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *Server) session() *session.Process {
@@ -113,7 +127,22 @@ func (s *Server) session() *session.Process {
 }
 
 // Interrupt stops the running cell, as the stop button does.
-func (s *Server) Interrupt() { s.session().Interrupt() }
+func (s *Server) Interrupt() {
+	s.mu.Lock()
+	child, id := s.child, s.running
+	s.mu.Unlock()
+	if child != nil { // nil: a signal came before there was anything to stop
+		child.Interrupt(id)
+	}
+}
+
+// begin gives an execute request its id, before anything tells the client that it runs: an interrupt from then on is its.
+func (s *Server) begin(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.id = s.child.NewID()
+	s.running = r.id
+}
 
 // receiveShell keeps reading, so that a failed cell knows which requests were already waiting.
 func (s *Server) receiveShell(ctx context.Context) error {
@@ -164,7 +193,8 @@ func (s *Server) serveStdin(ctx context.Context) error {
 
 // Output shows what a session puts out; it implements session.Handler.
 func (s *Server) Output(id uint64, o session.Output) {
-	parent := s.requestOf(id)
+	s.front.Wait(IOPub, s.ending)
+	parent := s.cells.find(id)
 	if parent != nil && parent.silent {
 		return
 	}
@@ -173,7 +203,7 @@ func (s *Server) Output(id uint64, o session.Output) {
 
 // Ask passes a session's question for input to the front end that runs the cell; it implements session.Handler.
 func (s *Server) Ask(id uint64, prompt string, password bool) {
-	r := s.requestOf(id)
+	r := s.cells.find(id)
 	if r == nil {
 		s.session().Input("", session.ErrNotInACell)
 		return
@@ -184,17 +214,6 @@ func (s *Server) Ask(id uint64, prompt string, password bool) {
 		return
 	}
 	s.sendTo(Stdin, r, "input_request", content)
-}
-
-// requestOf returns the request that a session's id belongs to, nil if it is long gone. Output of goroutines that
-// outlive their cell belongs to the last cell.
-func (s *Server) requestOf(id uint64) *request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running != nil && (id == 0 || s.running.id >= id) {
-		return s.running
-	}
-	return nil
 }
 
 // sendTo sends a message to the client of r.

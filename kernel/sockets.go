@@ -22,7 +22,7 @@ type sockets struct {
 
 // Bind binds the five sockets of a connection. session is the kernel's own session id, the one in every header.
 func Bind(c wire.Connection, session string, logger *log.Logger) (FrontEnd, error) {
-	s := &sockets{session: session, signer: wire.NewSigner(c.Key), log: logger}
+	s := &sockets{session: session, signer: c.Signer(), log: logger}
 	var err error
 	bind := func(kind wire.Kind, port int) *wire.Socket {
 		if err != nil {
@@ -65,6 +65,9 @@ func (s *sockets) Send(ch Channel, m *wire.Message) error {
 	}
 	return s.channels[ch].Send(frames)
 }
+
+// Wait implements FrontEnd.
+func (s *sockets) Wait(ch Channel, cancel <-chan struct{}) { s.channels[ch].Wait(cancel) }
 
 // welcome greets every new subscription, so that a client knows from when on it misses nothing (protocol 5.5).
 func (s *sockets) welcome() {

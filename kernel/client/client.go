@@ -195,7 +195,11 @@ func (k *Kernel) published(m *wire.Message, c *call) {
 		State string `json:"execution_state"`
 	}
 	if c != nil && m.Header.MsgType == "status" && json.Unmarshal(m.Content, &status) == nil && status.State == "idle" {
-		close(c.idle)
+		select {
+		case <-c.idle: // told twice
+		default:
+			close(c.idle)
+		}
 	}
 }
 

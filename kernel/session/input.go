@@ -69,6 +69,14 @@ func (c *child) ask(prompt string) (string, error) {
 	}
 }
 
+// forgetInput drops what an earlier cell left of its last line: an answer is to the question that was shown.
+func (c *child) forgetInput() {
+	if c.reading.TryLock() { // else a goroutine of an earlier cell waits for a line
+		c.line = nil
+		c.reading.Unlock()
+	}
+}
+
 func (c *child) input(pk packet) {
 	var b inputBody
 	if err := json.Unmarshal(pk.Body, &b); err != nil {

@@ -23,7 +23,7 @@ const (
 	kindExecute   = "execute"   // → executeBody
 	kindComplete  = "complete"  // → codeBody
 	kindInspect   = "inspect"   // → codeBody
-	kindInterrupt = "interrupt" // no answer
+	kindInterrupt = "interrupt" // of the cell with its id; no answer
 	kindInput     = "input"     // answer to kindAsk: inputBody
 	kindDone      = "done"      // ← the request's result
 	kindOutput    = "output"    // ← Output
@@ -34,7 +34,7 @@ const (
 // Both ends are ours, but the session runs user code that may write anywhere: its packets are limited.
 const (
 	maxParts      = 1024
-	maxPartBytes  = 1 << 30
+	maxPartBytes  = 256 << 20
 	pipeReadBytes = 64 << 10
 )
 
@@ -65,6 +65,11 @@ func (p *pipe) send(kind string, id uint64, body any, buffers ...[]byte) error {
 		return fmt.Errorf("session: %s packet: %w", kind, err)
 	}
 	parts := append([][]byte{head}, buffers...)
+	for _, part := range parts {
+		if len(part) > maxPartBytes {
+			return fmt.Errorf("session: an output of %d MiB; at most %d MiB can be shown, write it to a file instead", len(part)>>20, maxPartBytes>>20)
+		}
+	}
 	b := binary.LittleEndian.AppendUint32(nil, uint32(len(parts)))
 	for _, part := range parts {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(part)))

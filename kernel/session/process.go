@@ -118,10 +118,14 @@ func (p *Process) run(ready chan struct{}) {
 	p.end(protocol)
 }
 
+// endTime is how long a child may live on that has closed its end of the pipe; cells can close any descriptor.
+const endTime = 2 * time.Second
+
 func (p *Process) end(protocol error) {
 	if protocol != nil { // the stream is out of step: nothing more can be understood
 		p.Kill()
 	}
+	defer time.AfterFunc(endTime, p.Kill).Stop()
 	_ = p.cmd.Wait()
 	p.signalGroup(syscall.SIGKILL) // what the cells started must not outlive them
 	p.mu.Lock()
@@ -209,8 +213,9 @@ func (p *Process) Inspect(ctx context.Context, code string, cursor int) (Inspect
 	return i, err
 }
 
-// Interrupt stops the running cell, if there is one.
-func (p *Process) Interrupt() { _ = p.pipe.send(kindInterrupt, 0, nil) }
+// Interrupt stops the cell with the given id, also one whose Execute is only about to be called; a cell that has ended
+// and id 0 are nothing to stop.
+func (p *Process) Interrupt(id uint64) { _ = p.pipe.send(kindInterrupt, id, nil) }
 
 // Input answers the last Ask with a line, or with the reason why there is none.
 func (p *Process) Input(value string, err error) {

@@ -40,7 +40,7 @@ func Main(b Binding) error {
 func Serve(b Binding, in io.Reader, out io.Writer) error {
 	c := &child{binding: b, pipe: newPipe(in, out), lines: make(chan inputBody, 1)}
 	var err error
-	if c.stdio, err = newStdio(c.stream); err != nil {
+	if c.stdio, err = newStdio(c.stream, c.origins.find); err != nil {
 		return err
 	}
 	os.Stdout, os.Stderr = c.stdio.streams[0].w, c.stdio.streams[1].w
@@ -50,7 +50,7 @@ func Serve(b Binding, in io.Reader, out io.Writer) error {
 		b.Engine = cell.NewYaegi
 	}
 	c.engine, err = b.Engine(cell.Options{
-		Symbols: b.Symbols, Types: b.Types, Stdin: (*input)(c),
+		Symbols: c.stdio.bindings(b.Symbols), Types: b.Types, Stdin: (*input)(c),
 		Stdout: c.stdio.writer(0), Stderr: c.stdio.writer(1),
 		OSStdout: os.Stdout, OSStderr: os.Stderr,
 	})
@@ -71,7 +71,8 @@ type child struct {
 	engine  cell.Engine
 	lines   chan inputBody
 
-	current    atomic.Uint64 // the request that outputs belong to: the running cell, else the last one
+	origins    origins
+	current    atomic.Uint64 // the running cell's request, else the last one's: outputs of unknown origin belong to it
 	allowStdin atomic.Bool
 
 	reading sync.Mutex
@@ -80,14 +81,15 @@ type child struct {
 	mu      sync.Mutex
 	cellCtx context.Context // nil: no cell runs
 	cancel  context.CancelFunc
-	running sync.Mutex // held while a cell runs
+	cell    uint64 // the request that began last
+	stopped uint64 // requests up to this one are stopped
 }
 
 func (c *child) serve() error {
 	for {
 		pk, err := c.pipe.receive()
 		if errors.Is(err, io.EOF) {
-			c.interrupt()
+			c.interrupt(c.current.Load())
 			return nil
 		}
 		if err != nil {
@@ -95,70 +97,82 @@ func (c *child) serve() error {
 		}
 		switch pk.Kind {
 		case kindExecute:
-			go c.execute(pk)
+			go c.execute(c.begin(pk.ID), pk) // begun here, so that an interrupt right behind the request finds it
 		case kindComplete:
 			go c.complete(pk)
 		case kindInspect:
 			go c.inspect(pk)
 		case kindInterrupt:
-			c.interrupt()
+			c.interrupt(pk.ID)
 		case kindInput:
 			c.input(pk)
 		}
 	}
 }
 
-func (c *child) execute(pk packet) {
-	c.running.Lock()
-	defer c.running.Unlock()
+// execute runs one cell. The kernel sends the next one only after the answer.
+func (c *child) execute(ctx context.Context, pk packet) {
 	var r Request
-	if err := json.Unmarshal(pk.Body, &r); err != nil {
-		c.done(pk.ID, Reply{Error: &Failure{Name: "error", Value: err.Error(), Traceback: []string{err.Error()}}})
-		return
+	var reply Reply
+	err := json.Unmarshal(pk.Body, &r)
+	if err == nil {
+		c.current.Store(pk.ID)
+		c.allowStdin.Store(r.AllowStdin)
+		c.forgetInput()
+		c.origins.mark(ctx, pk.ID)
+		reply, err = c.run(ctx, r)
 	}
-	c.current.Store(pk.ID)
-	c.allowStdin.Store(r.AllowStdin)
-	ctx, end := c.begin()
-	defer end()
+	if err != nil {
+		reply.Error = failure(err)
+	}
+	c.stdio.finish()
+	c.end()
+	c.done(pk.ID, reply)
+}
 
-	reply := Reply{}
+// run runs the cell, shows its value and evaluates the user expressions.
+func (c *child) run(ctx context.Context, r Request) (Reply, error) {
+	if c.binding.Context != nil {
+		var done func()
+		ctx, done = c.binding.Context(ctx)
+		defer done()
+	}
 	values, err := c.engine.Run(ctx, r.Number, r.Code)
 	c.stdio.sync()
 	if err == nil {
 		err = c.result(values)
 	}
 	if err != nil {
-		reply.Error = failure(err)
-	} else {
-		reply.UserExpressions = c.expressions(ctx, r)
+		return Reply{}, err
 	}
-	c.stdio.sync()
-	c.done(pk.ID, reply)
+	return Reply{UserExpressions: c.expressions(ctx, r)}, nil
 }
 
-// begin makes the context of one cell.
-func (c *child) begin() (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	c.mu.Lock()
-	c.cellCtx, c.cancel = ctx, cancel
-	c.mu.Unlock()
-	done := func() {}
-	if c.binding.Context != nil {
-		ctx, done = c.binding.Context(ctx)
-	}
-	return ctx, func() {
-		c.mu.Lock()
-		c.cellCtx, c.cancel = nil, nil
-		c.mu.Unlock()
-		done()
-		cancel()
-	}
-}
-
-func (c *child) interrupt() {
+// begin makes the context of one cell, end closes it.
+func (c *child) begin(id uint64) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cancel != nil {
+	c.cell = id
+	c.cellCtx, c.cancel = context.WithCancel(context.Background())
+	if c.stopped >= id {
+		c.cancel()
+	}
+	return c.cellCtx
+}
+
+func (c *child) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel()
+	c.cellCtx, c.cancel = nil, nil
+}
+
+// interrupt stops the cell with an id, now or when it begins.
+func (c *child) interrupt(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = max(c.stopped, id)
+	if c.cancel != nil && c.stopped >= c.cell {
 		c.cancel()
 	}
 }
@@ -200,14 +214,27 @@ func failure(err error) *Failure {
 func (c *child) complete(pk packet) {
 	var b codeBody
 	_ = json.Unmarshal(pk.Body, &b) // our own kernel sent it; a zero body completes nothing
-	c.done(pk.ID, c.engine.Complete(b.Code, min(max(b.Cursor, 0), len(b.Code))))
+	cursor := min(max(b.Cursor, 0), len(b.Code))
+	found := Completion{Start: cursor, End: cursor}
+	defer func() { c.done(pk.ID, found) }()
+	defer c.survive("complete")
+	found = c.engine.Complete(b.Code, cursor)
 }
 
 func (c *child) inspect(pk packet) {
 	var b codeBody
 	_ = json.Unmarshal(pk.Body, &b)
-	i, found := c.engine.Inspect(b.Code, min(max(b.Cursor, 0), len(b.Code)))
-	c.done(pk.ID, Inspection{i, found})
+	var found Inspection
+	defer func() { c.done(pk.ID, found) }()
+	defer c.survive("inspect")
+	found.Inspection, found.Found = c.engine.Inspect(b.Code, min(max(b.Cursor, 0), len(b.Code)))
+}
+
+// survive keeps a fault of ours in a look at half-written code from ending the session with all its variables.
+func (c *child) survive(what string) {
+	if r := recover(); r != nil {
+		fmt.Fprintf(os.Stderr, "skep: %s: %v; please report the cell\n", what, r)
+	}
 }
 
 func (c *child) done(id uint64, result any) {
@@ -217,11 +244,19 @@ func (c *child) done(id uint64, result any) {
 }
 
 // stream sends text to the page. It runs under stdio's lock, so packets keep their order.
-func (c *child) stream(name, text string) {
+func (c *child) stream(id uint64, name, text string) {
 	content, err := json.Marshal(streamBody{name, text})
 	if err == nil {
-		_ = c.pipe.send(kindOutput, c.current.Load(), Output{Type: "stream", Content: content})
+		_ = c.pipe.send(kindOutput, c.owner(id), Output{Type: "stream", Content: content})
 	}
+}
+
+// owner returns the request that an output belongs to: its goroutine's, else the running cell's.
+func (c *child) owner(id uint64) uint64 {
+	if id == 0 {
+		return c.current.Load()
+	}
+	return id
 }
 
 // send puts out a message behind all text written before it.
@@ -231,5 +266,5 @@ func (c *child) send(msgType string, content any) error {
 		return fmt.Errorf("display: %w", err)
 	}
 	c.stdio.sync()
-	return c.pipe.send(kindOutput, c.current.Load(), Output{Type: msgType, Content: raw})
+	return c.pipe.send(kindOutput, c.owner(c.origins.find()), Output{Type: msgType, Content: raw})
 }

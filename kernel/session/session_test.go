@@ -57,17 +57,19 @@ func FuzzPipe(f *testing.F) {
 	})
 }
 
+func noOrigin() uint64 { return 0 }
+
 // TestStdioOrder writes to both files and through both writers; the text comes in the order of the calls.
 func TestStdioOrder(t *testing.T) {
 	var mu sync.Mutex
 	var got, want strings.Builder
-	c, err := newStdio(func(name, text string) {
+	c, err := newStdio(func(_ uint64, name, text string) {
 		mu.Lock()
 		defer mu.Unlock()
 		for range text {
 			got.WriteByte(name[3]) // o or e
 		}
-	})
+	}, noOrigin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestStdioOrder(t *testing.T) {
 func TestStdioCharacters(t *testing.T) {
 	const text = "aé€😀 – 漢字"
 	var got []string
-	c, err := newStdio(func(_, text string) { got = append(got, text) })
+	c, err := newStdio(func(_ uint64, _, text string) { got = append(got, text) }, noOrigin)
 	if err != nil {
 		t.Fatal(err)
 	}

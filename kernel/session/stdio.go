@@ -3,16 +3,22 @@ package session
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"reflect"
 	"sync"
 	"syscall"
 	"unicode/utf8"
+
+	"skep/kernel/cell"
 )
 
 // stdio captures what the session writes, in order: writers given to the interpreter emit at once, after everything
 // that was written to the pipes that stand for os.Stdout and os.Stderr.
 type stdio struct {
-	emit func(name, text string)
+	emit   func(id uint64, name, text string) // id: the request of the goroutine that wrote, 0: not known
+	origin func() uint64
 
 	mu      sync.Mutex
 	streams [2]*stream // stdout, stderr
@@ -26,8 +32,11 @@ type stream struct {
 	broken []byte          // the start of a character whose rest has not come yet
 }
 
-func newStdio(emit func(name, text string)) (*stdio, error) {
-	c := &stdio{emit: emit}
+// maxText bounds one piece of text, so that no print is too long for a packet.
+const maxText = 1 << 20
+
+func newStdio(emit func(id uint64, name, text string), origin func() uint64) (*stdio, error) {
+	c := &stdio{emit: emit, origin: origin}
 	for i, name := range []string{"stdout", "stderr"} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -58,7 +67,7 @@ func (c *stdio) drain(s *stream, fd int) (closed bool) {
 		n, err := syscall.Read(fd, buf[:])
 		switch {
 		case n > 0:
-			c.text(s, buf[:n])
+			c.text(s, 0, buf[:n])
 		case errors.Is(err, syscall.EINTR):
 		default:
 			return !errors.Is(err, syscall.EAGAIN)
@@ -67,20 +76,45 @@ func (c *stdio) drain(s *stream, fd int) (closed bool) {
 }
 
 // text emits b but for a character cut at its end. The caller holds mu.
-func (c *stdio) text(s *stream, b []byte) {
-	b = append(s.broken, b...)
-	cut := len(b)
-	for i := 1; i <= min(3, len(b)); i++ {
+func (c *stdio) text(s *stream, id uint64, b []byte) {
+	if len(s.broken) > 0 {
+		b = append(s.broken, b...)
+	}
+	for len(b) > maxText {
+		n := wholeCharacters(b[:maxText])
+		c.emit(id, s.name, string(b[:n]))
+		b = b[n:]
+	}
+	n := wholeCharacters(b)
+	s.broken = append([]byte(nil), b[n:]...)
+	if n > 0 {
+		c.emit(id, s.name, string(b[:n]))
+	}
+}
+
+// wholeCharacters returns the length of b without a character cut at its end.
+func wholeCharacters(b []byte) int {
+	for i := 1; i <= min(utf8.UTFMax-1, len(b)); i++ {
 		if utf8.RuneStart(b[len(b)-i]) {
 			if !utf8.FullRune(b[len(b)-i:]) {
-				cut = len(b) - i
+				return len(b) - i
 			}
 			break
 		}
 	}
-	s.broken = append([]byte(nil), b[cut:]...)
-	if cut > 0 {
-		c.emit(s.name, string(b[:cut]))
+	return len(b)
+}
+
+// finish emits everything written so far, also the start of a character that never became whole: a cell has ended.
+func (c *stdio) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.syncLocked()
+	for _, s := range c.streams {
+		if len(s.broken) > 0 {
+			c.emit(0, s.name, string(s.broken))
+			s.broken = nil
+		}
 	}
 }
 
@@ -109,6 +143,40 @@ func (w writer) Write(b []byte) (int, error) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	w.c.syncLocked()
-	w.c.text(w.s, b)
+	w.c.text(w.s, w.c.origin(), b)
 	return len(b), nil
+}
+
+// ordered returns the writer in place of the captured file w, so that text written through it keeps its order with the
+// other file's. Other writers are returned as they are.
+func (c *stdio) ordered(w io.Writer) io.Writer {
+	for i, s := range c.streams {
+		if f, ok := w.(*os.File); ok && f == s.w {
+			return c.writer(i)
+		}
+	}
+	return w
+}
+
+// bindings replaces the functions of fmt and io that cells print to os.Stdout and os.Stderr with: two pipes alone do
+// not tell which was written first. The tables of symbols stay as they are.
+func (c *stdio) bindings(symbols cell.Symbols) cell.Symbols {
+	replaced := maps.Clone(symbols)
+	for key, names := range map[string]map[string]any{
+		"fmt/fmt": {
+			"Fprint":   func(w io.Writer, a ...any) (int, error) { return fmt.Fprint(c.ordered(w), a...) },
+			"Fprintln": func(w io.Writer, a ...any) (int, error) { return fmt.Fprintln(c.ordered(w), a...) },
+			"Fprintf":  func(w io.Writer, f string, a ...any) (int, error) { return fmt.Fprintf(c.ordered(w), f, a...) },
+		},
+		"io/io": {"WriteString": func(w io.Writer, s string) (int, error) { return io.WriteString(c.ordered(w), s) }},
+	} {
+		if symbols[key] == nil {
+			continue
+		}
+		replaced[key] = maps.Clone(symbols[key])
+		for name, f := range names {
+			replaced[key][name] = reflect.ValueOf(f)
+		}
+	}
+	return replaced
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -18,23 +19,38 @@ type bundle struct {
 	Transient map[string]any `json:"transient,omitempty"`
 }
 
-// newBundle encodes d. Text types given as []byte become strings, other bytes base64.
+// newBundle encodes d as front ends and the notebook format want it: JSON types hold any value, text types (SVG among
+// them) a string, all others base64. nil is left out.
 func newBundle(d display.Data) *bundle {
 	b := &bundle{Data: map[string]any{}, Metadata: map[string]any{}, Transient: d.Transient}
 	for mime, v := range d.Data {
-		if raw, ok := v.([]byte); ok {
-			if strings.HasPrefix(mime, "text/") || mime == display.MIMETypeSVG {
-				v = string(raw)
-			} else {
-				v = base64.StdEncoding.EncodeToString(raw)
-			}
+		if v != nil {
+			b.Data[mime] = mimeValue(mime, v)
 		}
-		b.Data[mime] = v
 	}
 	for k, v := range d.Metadata {
 		b.Metadata[k] = v
 	}
 	return b
+}
+
+func mimeValue(mime string, v any) any {
+	raw, isBytes := v.([]byte)
+	text := strings.HasPrefix(mime, "text/") || mime == display.MIMETypeSVG || mime == display.MIMETypeJavaScript
+	switch _, isString := v.(string); {
+	case mime == display.MIMETypeJSON || strings.HasSuffix(mime, "+json"):
+		if isBytes && json.Valid(raw) {
+			return json.RawMessage(raw)
+		}
+		return v
+	case isBytes && text:
+		return string(raw)
+	case isBytes:
+		return base64.StdEncoding.EncodeToString(raw)
+	case isString:
+		return v
+	}
+	return fmt.Sprint(v)
 }
 
 // result puts out the values of a cell's last expression.
