@@ -155,7 +155,7 @@ func equip(ctx context.Context, dir string, o Options, st *store.Store) (*Search
 		return nil, err
 	}
 	alignment, err := lm.Align(ctx, model, lm.AlignOptions{Progress: func(done, total int) {
-		report(ctx, Event{Stage: "open", Swarm: -1, Done: done, Total: total, Unit: "rows", Text: "solving for W_a (Eq. 2), once for a model"})
+		report(ctx, Event{Stage: "open", Swarm: -1, Done: done, Total: total, Unit: "rows", Text: "alignment of hidden states with embeddings (Eq. 2)"})
 	}})
 	if err != nil {
 		return nil, errors.Join(err, model.Close())
