@@ -32,6 +32,8 @@ type vmEngine struct {
 	members   map[types.Object]ssa.Member // of all cells
 	created   map[*types.Package]bool     // packages that the program knows
 	functions map[string]*ssa.Function    // newest of each name
+	effects   map[types.Object]*effects   // of the functions of all cells
+	written   map[any]bool                // what any function of the session writes
 	context   *ssa.Global                 // the variable ctx
 	check     *types.Func                 // predeclared: fails the cell with a non-nil error
 
@@ -55,7 +57,7 @@ func NewVM(o Options) (Engine, error) {
 	e := &vmEngine{
 		front: front{scope: s}, library: library, options: o, program: ssa.NewProgram(s.fset, ssa.InstantiateGenerics),
 		members: map[types.Object]ssa.Member{}, created: map[*types.Package]bool{}, functions: map[string]*ssa.Function{},
-		code: map[int]string{}, runs: map[*vm.Run]int{},
+		effects: map[types.Object]*effects{}, written: map[any]bool{}, code: map[int]string{}, runs: map[*vm.Run]int{},
 	}
 	e.machine, err = vm.New(vm.Options{
 		Program: e.program, Symbols: notebookSymbols(o), Local: localFuncs(),
@@ -207,6 +209,9 @@ func (e *vmEngine) build(code string, number int) (*built, error) {
 		return nil, err
 	}
 	file := e.lower(b)
+	if err := e.checkOrder(c, file); err != nil {
+		return nil, err
+	}
 	for _, p := range c.pkg.Imports() {
 		e.create(p)
 	}

@@ -184,3 +184,42 @@ func TestTable(t *testing.T) {
 	}
 	t.Logf("%v", counts)
 }
+
+// TestOrderOfEvaluation: what go run prints for these is written beside them; the machine reads the variable earlier, so
+// each must be refused.
+func TestOrderOfEvaluation(t *testing.T) {
+	for _, code := range []string{
+		"func f() []int { x := 1; g := func() int { x++; return x }; return []int{x, g()} }",                             // [2 2]
+		"a := 1\nfunc f() int { a++; return a }\nb := a + f()",                                                           // 4
+		"func f() map[int]int { m := map[int]int{}; i := 0; h := func() int { i = 5; return 7 }; m[i] = h(); return m }", // map[5:7]
+		"type T struct{ n int }\nfunc (t *T) Inc() int { t.n++; return t.n }\nt := &T{}\nu := t.n + t.Inc()",             // 2
+	} {
+		if got := openVM(t).run(code); !strings.HasPrefix(got, "!not supported: ") {
+			t.Errorf("%s: %q", code, got)
+		}
+	}
+	nb := openVM(t)
+	nb.run("total := 1\nfunc double(n int) int { return 2 * n }")
+	if got := nb.run("total + double(4)"); got != "=>9" {
+		t.Errorf("a call that changes nothing gives %q", got)
+	}
+}
+
+func BenchmarkEngines(b *testing.B) {
+	for name, code := range map[string][2]string{
+		"fib27": {"func fib(n int) int { if n < 2 { return n }; return fib(n-1) + fib(n-2) }", "fib(27)"},
+		"float": {"func f() float64 { s := 0.0; for i := 0; i < 10000000; i++ { s += float64(i) * 0.5 }; return s }", "f()"},
+		"slice": {"func f() int { a := make([]int, 10000000); s := 0; for _, v := range a { s += v }; return s }", "f()"},
+		"map":   {"func f() int { m := map[int]int{}; for i := 0; i < 1000000; i++ { m[i%1000]++ }; return len(m) }", "f()"},
+	} {
+		for engine, open := range map[string]func(testing.TB) *notebook{"vm": openVM, "yaegi": openYaegi} {
+			b.Run(name+"/"+engine, func(b *testing.B) {
+				nb := open(b)
+				nb.run(code[0])
+				for b.Loop() {
+					nb.run(code[1])
+				}
+			})
+		}
+	}
+}

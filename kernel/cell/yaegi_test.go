@@ -24,7 +24,6 @@ var sourceTypes = sync.OnceValue(func() types.Importer {
 
 // notebook is an engine with what it wrote.
 type notebook struct {
-	t      *testing.T
 	engine Engine
 	out    *lockedBuffer
 	n      int
@@ -50,6 +49,10 @@ func (l *lockedBuffer) take() string {
 }
 
 func open(t *testing.T) *notebook {
+	return openYaegi(t)
+}
+
+func openYaegi(t testing.TB) *notebook {
 	t.Helper()
 	out := &lockedBuffer{}
 	e, err := NewYaegi(Options{
@@ -59,7 +62,7 @@ func open(t *testing.T) *notebook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &notebook{t: t, engine: e, out: out}
+	return &notebook{engine: e, out: out}
 }
 
 // run runs a cell and returns "output=>values" or "output!error".

@@ -86,8 +86,7 @@ func (c *compiler) mapUpdate(in *ssa.MapUpdate) func(*frame) {
 		fr.pos = pos
 		v := toValue(fr.registers[m], t)
 		if v.IsNil() {
-			var none map[int]int
-			none[0] = 0 // Go's own panic
+			panic(plainError("assignment to entry in nil map"))
 		}
 		v.SetMapIndex(toValue(fr.registers[k], key), toValue(fr.registers[x], element))
 	}
