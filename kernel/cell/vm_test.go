@@ -205,6 +205,13 @@ func TestOrderOfEvaluation(t *testing.T) {
 	}
 }
 
+// TestStopsAsleep: a cell that is interrupted in time.Sleep ends as interrupted.
+func TestStopsAsleep(t *testing.T) {
+	if _, err := openVM(t).interrupt("import \"time\"\ntime.Sleep(time.Hour)"); err == nil || !strings.HasPrefix(err.Error(), "interrupted") {
+		t.Errorf("ended with %v", err)
+	}
+}
+
 func BenchmarkEngines(b *testing.B) {
 	for name, code := range map[string][2]string{
 		"fib27": {"func fib(n int) int { if n < 2 { return n }; return fib(n-1) + fib(n-2) }", "fib(27)"},

@@ -23,7 +23,11 @@ func (m *Machine) nativeOf(s *ssa.Function) func(*thread, []slot) slot {
 	}
 	path := obj.Pkg().Path()
 	if local := m.options.Local[path+"."+s.Name()]; local != nil && s.Signature.Recv() == nil {
-		return func(t *thread, args []slot) slot { return callCompiled(local(t.run), args) }
+		return func(t *thread, args []slot) slot {
+			result := callCompiled(local(t.run), args)
+			t.check() // a stop may have ended it
+			return result
+		}
 	}
 	if s.Signature.Recv() != nil {
 		return m.compiledMethod(s)
