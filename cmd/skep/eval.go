@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"skep/engine/judge"
@@ -90,7 +89,7 @@ func cmdEval(ctx context.Context, args []string, io stdio) error {
 	if len(rest) != 2 {
 		return fmt.Errorf("%w: eval needs a program: skep eval %s FILE.py", errUsage, rest[0])
 	}
-	code, err := os.ReadFile(rest[1])
+	code, err := readInput(rest[1], 64<<20)
 	if err != nil {
 		return err
 	}

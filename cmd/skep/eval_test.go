@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -126,5 +127,20 @@ func TestProblems(t *testing.T) {
 	code, out, _ := skep(t, "problems", "--json")
 	if code != 0 || !strings.Contains(out, `"reference": 2.6358627564136983`) {
 		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// TestInputsThatNeverEnd: a device or a pipe in the place of a file is refused at once.
+func TestInputsThatNeverEnd(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/dev/zero", pipe, t.TempDir()} {
+		for _, verb := range []string{"verify", "eval"} {
+			if code, _, stderr := skep(t, verb, "circles_square_26", path); code == 0 || !strings.Contains(stderr, "not a plain file") {
+				t.Errorf("%s %s: code %d, %s", verb, path, code, stderr)
+			}
+		}
 	}
 }

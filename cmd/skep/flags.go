@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	goio "io"
+	"os"
 	"slices"
 )
 
@@ -93,4 +94,19 @@ func printHelp(w goio.Writer, fs *flag.FlagSet) {
 		}
 		fmt.Fprintln(w)
 	})
+}
+
+// readInput reads a file that a user names. Pipes, devices and what is larger than limit bytes are refused before they are
+// read: they could fill the memory or never end.
+func readInput(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a plain file (%s)", path, info.Mode().Type())
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), limit)
+	}
+	return os.ReadFile(path)
 }

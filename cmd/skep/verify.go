@@ -51,7 +51,7 @@ func readNumbers(problem problems.Problem, path string) (value.Value, error) {
 	if info.Size() > maxNumbersBytes {
 		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, info.Size(), maxNumbersBytes)
 	}
-	text, err := os.ReadFile(path)
+	text, err := readInput(path, 256<<20)
 	if err != nil {
 		return nil, err
 	}
