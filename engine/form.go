@@ -74,7 +74,9 @@ func (r *Round) add(kind Kind, i int) error {
 		return fmt.Errorf("engine: the Focus policy gave no words for a %s swarm; want what its agents should look at", kind)
 	}
 	sw := &Swarm{round: r, index: index, kind: kind, parents: parents, focus: about, temperature: r.search.opts.temperature(kind)}
-	sw.assign(random)
+	if err := sw.assign(random); err != nil {
+		return err
+	}
 	r.swarms = append(r.swarms, sw)
 	return nil
 }
@@ -166,8 +168,8 @@ func (r *Round) chooseFocus(kind Kind, parents []*Program, random *rand.Rand) st
 }
 
 // assign makes the swarm's agents: parents in turn (exploration adds one share without a parent), phrasing and way by
-// the balanced design within each parent.
-func (sw *Swarm) assign(random *rand.Rand) {
+// the balanced design within each parent, or by the Assign policy.
+func (sw *Swarm) assign(random *rand.Rand) error {
 	slots := slices.Clone(sw.parents)
 	if sw.kind == Explore {
 		slots = append(slots, nil)
@@ -175,13 +177,37 @@ func (sw *Swarm) assign(random *rand.Rand) {
 	agents := sw.round.search.opts.Agents
 	prompts := make([][]focus.Prompt, len(slots))
 	for slot := range slots {
-		prompts[slot] = focus.Assign((agents-slot+len(slots)-1)/len(slots), random)
+		var err error
+		if prompts[slot], err = sw.promptsOf((agents-slot+len(slots)-1)/len(slots), random); err != nil {
+			return err
+		}
 	}
 	sw.agents = make([]*Agent, agents)
 	for j := range sw.agents {
 		slot := j % len(slots)
 		sw.agents[j] = &Agent{swarm: sw, index: j, parent: slots[slot], prompt: prompts[slot][j/len(slots)]}
 	}
+	return nil
+}
+
+// promptsOf are the prompts of the n agents of one parent, by the balanced design or by the Assign policy.
+func (sw *Swarm) promptsOf(n int, random *rand.Rand) ([]focus.Prompt, error) {
+	policy := sw.round.search.opts.Assign
+	if policy == nil {
+		return focus.Assign(n, random), nil
+	}
+	pairs := policy(string(sw.kind), n, sw.round.n)
+	if len(pairs) != n {
+		return nil, fmt.Errorf("engine: the Assign policy gave %d prompts for the %d agents of one parent of a %s swarm", len(pairs), n, sw.kind)
+	}
+	prompts := make([]focus.Prompt, n)
+	for i, p := range pairs {
+		if p[0] < 0 || p[0] >= len(focus.Phrasings) || p[1] < 0 || p[1] >= len(focus.Ways) {
+			return nil, fmt.Errorf("engine: the Assign policy gave phrasing %d and way %d; there are %d and %d", p[0], p[1], len(focus.Phrasings), len(focus.Ways))
+		}
+		prompts[i] = focus.Prompt{Phrasing: p[0], Way: p[1]}
+	}
+	return prompts, nil
 }
 
 // fit computes the longest view that a summarizer of the round can get and makes NewTokens fit behind it.

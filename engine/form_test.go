@@ -216,3 +216,39 @@ func TestReadEditWithLead(t *testing.T) {
 		}
 	}
 }
+
+func TestAssignPolicy(t *testing.T) {
+	give := func(pair [2]int, short int) Options {
+		o := Options{Numbers: small}
+		o.Assign = func(_ string, n, _ int) [][2]int { return slices.Repeat([][2]int{pair}, n-short) }
+		return o
+	}
+	r := must[*Round](t)(begin(t, t.TempDir(), give([2]int{4, 8}, 0), nil).Next(t.Context()))
+	for _, a := range r.swarms[2].agents {
+		if a.Phrasing() != 4 || a.Way() != 8 {
+			t.Errorf("agent %d has phrasing %d and way %d", a.index, a.Phrasing(), a.Way())
+		}
+	}
+	for _, o := range []Options{give([2]int{5, 0}, 0), give([2]int{0, -1}, 0), give([2]int{0, 0}, 1)} {
+		if _, err := begin(t, t.TempDir(), o, nil).Next(t.Context()); err == nil || !strings.Contains(err.Error(), "Assign policy") {
+			t.Errorf("a policy of nonsense: %v", err)
+		}
+	}
+}
+
+// TestSwarmReadsAlone: reading one swarm ahead changes nothing of what it thinks.
+func TestSwarmReadsAlone(t *testing.T) {
+	whole := must[*Round](t)(begin(t, t.TempDir(), Options{Seed: 2, Numbers: small}, nil).Next(t.Context()))
+	noError(t, whole.Reason(t.Context()))
+	r := must[*Round](t)(begin(t, t.TempDir(), Options{Seed: 2, Numbers: small}, nil).Next(t.Context()))
+	noError(t, r.swarms[1].Read(t.Context()))
+	if r.swarms[1].Stage() != Formed {
+		t.Errorf("reading moved the swarm to %s", r.swarms[1].Stage())
+	}
+	noError(t, r.Reason(t.Context()))
+	want, _ := latent(whole)
+	got, _ := latent(r)
+	if !slices.EqualFunc(want, got, slices.Equal) {
+		t.Error("reading one swarm ahead gives other hidden states")
+	}
+}

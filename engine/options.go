@@ -85,6 +85,9 @@ type Policies struct {
 	Draw func(kind string, ranked []*Program, round int) []*Program
 	// Focus chooses the focus of a swarm.
 	Focus func(kind string, parents []*Program, round int) string
+	// Assign gives the agents of one parent of a swarm their prompts: for each of n agents the indices into
+	// focus.Phrasings and focus.Ways.
+	Assign func(kind string, n, round int) [][2]int
 	// Filter returns the indices of the agents to keep, given their mean hidden states [agent][D].
 	Filter func(means [][]float32, keep int) []int
 	// Accept says whether a judged program may rank; it only narrows what the outcome allows.

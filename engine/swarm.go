@@ -252,6 +252,11 @@ func (sw *Swarm) edit(what string, stage Stage, change func() error) error {
 	})
 }
 
+// Read lets the agents of this swarm alone read their prompts. Reason does it when it was not done.
+func (sw *Swarm) Read(ctx context.Context) error {
+	return sw.round.search.exclusive("Read", func() error { return sw.round.readPrompts(ctx, []*Swarm{sw}) })
+}
+
 // Reason lets the agents of this swarm alone take their latent steps, again if they had. Filter, Transfer, Write and
 // Evaluate do the same for their stages.
 func (sw *Swarm) Reason(ctx context.Context) error {
